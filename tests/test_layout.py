@@ -23,7 +23,7 @@ FILES = sorted([*LIBRARY.rglob("*.py"), *COURSE.rglob("*.py")])
 OF_THE_COURSE = "teach / panels / at_once costs papers run_page / search / kit"
 OF_THE_LIBRARY = (
     "__main__ / cli / experiments / evaluation / graphs video / training / recipes / losses data / "
-    "inner models views / settings / checks extras seeding"
+    "inner models views / data_sets settings / checks extras seeding"
 )
 FLOORS = [
     {f"{package}.{part}" for part in floor.split()}

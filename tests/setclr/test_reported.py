@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 import torch
 from conftest import shifted
-from PIL import Image
 from small_runs import FEW, killed_at, same
 from torch import nn
-from torch.utils.data import Dataset
 
 from setclr import models, views
 from setclr.cli import ended
-from setclr.data import ImageSet, image_set
+from setclr.data import ImageSet
 from setclr.data.writing import replacing
 from setclr.evaluation import features, knn, linear_probe, retrieval_at_1
 from setclr.evaluation.svm import svm_accuracy, svm_held_out
@@ -247,29 +245,6 @@ def test_no_measure_takes_one_class_or_missing_labels(name):
         MEASURES[name](ONE)
     with pytest.raises(ValueError, match="must be >= 0, got 10 of 40 without a label .-1.; leave these out"):
         MEASURES[name](torch.where(SOME == 0, -1, SOME))
-
-
-class White(Dataset):
-    """White pictures; each read gives another size, as a random transform does."""
-
-    reads, by = 0, np.random.default_rng(0)
-
-    def __len__(self):
-        return 16
-
-    def __getitem__(self, i):
-        self.reads += 1
-        return Image.new("RGB", tuple(self.by.integers(20, 120, 2).tolist()), "white")
-
-
-def test_an_item_of_a_dataset_is_read_once_for_its_crops():
-    plain, made = (views.View(size=32, jitter=(0,) * 4, grey=0, flip=0),) * 2, White()
-    images = image_set(made).images
-    made.reads = 0
-    for seed in range(10):
-        crops = images.crops(torch.arange(16), plain, views.draw(plain, 16, shifted(seed)))
-        assert crops[0].min() >= 254
-    assert made.reads == 160
 
 
 # Files

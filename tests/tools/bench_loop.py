@@ -141,14 +141,14 @@ def loader() -> None:
 
 
 def reading(folder: str, workers: int) -> float:
-    from setclr.data.streaming import stream_batches
+    from setclr.data.streaming import streamed
 
     images = data.load(f"folder:{folder}", stream=True).images
     two = views.preset("groco", size=224)
     generator = torch.Generator().manual_seed(0)
     batches = [(index, views.draw(two, 32, generator)) for index in torch.arange(len(images)).split(32)] * 3
     started, seen = None, 0
-    for crops, _ in stream_batches(images, two, iter(batches), workers, torch.device("cpu")):
+    for crops in streamed(lambda batch: images.crops(batch[0], two, batch[1]), iter(batches), workers, "cpu"):
         if started is None:
             started = time.perf_counter()  # workers have started
         else:

@@ -85,11 +85,10 @@ def data(
         if name in others:
             sets = others[name](root, size or 224)
         else:
-            streamed = verify and (name.startswith(data.FOLDER) or name in data.TREES)
+            streamed = verify and data.known(name).in_files
             sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
             with suppress(FileNotFoundError):  # a folder without test images
-                if sets["train"].labels.min() >= 0:
-                    sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
+                sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
         for split, images in sets.items():
             print(f"{name} {split}: {images!r}")
 
@@ -260,7 +259,7 @@ def embed(
 
     import numpy as np
 
-    from setclr.data.any_folder import images_below
+    from setclr.data.folders import images_below
     from setclr.data.photographs import complaints, decode, shown
     from setclr.data.writing import replacing
     from setclr.experiments import load_run

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import arg
 
+from setclr.data_sets import NAMES
+
 Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote, or a checkpoint in it.")]
 Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
 COMPILED: dict[str, bool | Literal["auto"]] = {"auto": "auto", "yes": True, "no": False}
@@ -13,8 +15,7 @@ WORK += "many short runs yes pays too: what the first has compiled, the others t
 Compiled = Annotated[Literal["auto", "yes", "no"], arg(help=WORK)]
 Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
-SETS = "photo-patches, stereo-patches, mnist, cifar10, cifar100, svhn, stl10, tiny-imagenet, imagenet100, "
-SETS += "imagenet, folder:PATH or pairs:PATH"
+SETS = ", ".join(NAMES)
 PROTOCOLS = "setclr (the project's own), setclr-projection, qare, groco, groco-projection, iot, iot-moco, "
 PROTOCOLS += "mmcl, mmcl-imagenet, mmcl-imagenet100"
 TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "

@@ -1,13 +1,12 @@
-"""Data sets by name as an `ImageSet`: images in RAM, or photographs that are read from files on demand."""
+"""Sets of images by name (`setclr.data_sets`), in RAM, or as photographs that are read from files."""
 
 from setclr.extras import extra
 
 with extra("train"):
-    from setclr.data.folders import FOLDER, TREES
-    from setclr.data.pairs import STEREO, Pairs, is_paired, paired, split_pairs, two_views
+    from setclr.data.pairs import Pairs, paired, split_pairs, two_views
     from setclr.data.photographs import Photographs
-    from setclr.data.sets import NAMES, ImageSet, load, pretraining_split
-    from setclr.data.wrapped import image_set
+    from setclr.data.sets import ImageSet, load
+    from setclr.data_sets import NAMES, known
 
-__all__ = ["FOLDER", "NAMES", "STEREO", "TREES", "ImageSet", "Pairs", "Photographs", "image_set", "is_paired",
-           "load", "paired", "pretraining_split", "split_pairs", "two_views"]  # fmt: skip
+__all__ = ["NAMES", "ImageSet", "Pairs", "Photographs", "known", "load", "paired", "split_pairs",
+           "two_views"]  # fmt: skip

@@ -1,73 +1,117 @@
-"""Image folders by class, and tiny-ImageNet and ImageNet as they are unpacked.
+"""Image files in folders: tiny-ImageNet, ImageNet, and any folder, with splits, with classes, or neither.
 
-For the known data sets, classes and numbers of images are checked before any image is decoded.
+What is no image by its ending is passed over, and so are broken links and names that begin with a dot.
 """
 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor
 
 from setclr.data.downloads import downloading
-from setclr.data.photographs import Photographs, is_image, shown
+from setclr.data.photographs import Photographs, complaints, is_image, shown
+from setclr.data.sets import ImageSet
+from setclr.data_sets import FOLDER
 
-FOLDER = "folder:"
-MOST_BYTES = 8e9  # of decoded images in RAM
-Loaded = tuple[Tensor | Photographs, Tensor, tuple[str, ...]]  # images, labels, classes
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The classes and numbers of images that a data set must have."""
-
-    classes: int
-    images: dict[str, int]  # by split
-    each: dict[str, tuple[int, int]]  # the fewest and the most images of a class, by split
-    size: int | None = None  # side in pixels to which images are resized by default
-    names: tuple[str, ...] = ()  # of the classes to take, if the folders may hold more
-
-
-EACH = dict(train=(732, 1300), test=(50, 50))
-# The usual choice: imagenet100.txt of Tian, Krishnan & Isola 2020, github.com/HobbitLong/CMC.
-WNIDS = tuple(sorted((files("setclr.data") / "imagenet100.txt").read_text().split()))
-TREES = {
-    "tiny-imagenet": Expected(200, dict(train=100_000, test=10_000), dict(train=(500, 500), test=(50, 50))),
-    "imagenet100": Expected(100, dict(train=126_689, test=5_000), EACH, size=224, names=WNIDS),
-    "imagenet": Expected(1000, dict(train=1_281_167, test=50_000), EACH, size=224),
-}
+MOST_BYTES = 8e9  # of decoded images in RAM, unless `stream` is False
 TINY = "tiny-imagenet-200"
 TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 # The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
 TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
+TEST = ("val", "test")  # the folders of a test split
+OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
+Wanted = Callable[[str], bool]  # of a file's name
 
 
-def tree(name: str, root: Path, split: str, size: int | None, stream: bool | None) -> Loaded:
-    """A data set of TREES under `root`, with its classes and numbers of images verified.
+def any_folder(root: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
+    """The images of a split, sorted by path.
 
-    Raises as `setclr.data.load` does.
+    - root/train/CLASS/IMAGE, and root/val or else root/test, if there is one of these three folders.
+    - root/CLASS/IMAGE, if all images lie so and there are two classes or more. It has no test split.
+    - Otherwise all images in root or below, at any depth. Their labels are -1, and there are no classes.
+
+    Raises as `setclr.data.load` does. Cost: the folders are listed once; of links, the target is looked up.
     """
-    expected = TREES[name]
-    if name == "tiny-imagenet":
-        path = _tiny(root)
-        files = _tiny_files(path, split)
-    else:
-        path = root / (name if (root / name).is_dir() else "imagenet")
-        files = _imagenet_files(name, path, expected, split)
-    _verify(name, path, expected, split, files)
-    return loaded(files, size or expected.size, stream)
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder; {OF_IMAGES}")
+    if any((root / name).is_dir() for name in ("train", *TEST)):
+        return by_class(_of_split(root, split), size, stream)
+    if split == "test":
+        raise _untested(root)
+    paths = images_below(root)
+    inside = {os.path.dirname(path) for path in paths}
+    if len(inside) > 1 and {os.path.dirname(path) for path in inside} == {os.fspath(root)}:
+        return by_class(class_folders(root, wanted=is_image), size, stream)
+    return ImageSet(decoded(paths, size, stream), torch.full((len(paths),), -1), ())
 
 
-def loaded(files: dict[str, list[str]], size: int | None, stream: bool | None) -> Loaded:
-    """Images, labels and classes of the files of each class, as `decoded` gives them."""
-    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
-    images = decoded([path for inside in files.values() for path in inside], size, stream)
-    return images, labels, tuple(map(shown, files))
+def imagenet(chosen: str, folder: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
+    """ImageNet's images in `folder`, or else in the folder imagenet beside it.
+
+    `chosen` is a file of this package that lists the classes to take; "" takes all.
+    """
+    folder = folder if folder.is_dir() else folder.with_name("imagenet")
+    needed = f"get ILSVRC 2012 from image-net.org by hand, as {folder}/train/WNID/ and {folder}/val/WNID/"
+    classes = _of_split(folder, split, needed)
+    if chosen:
+        wnids = sorted((files("setclr.data") / chosen).read_text().split())
+        if missing := [wnid for wnid in wnids if wnid not in classes]:
+            got = f"{len(missing)} missing, the first is {missing[0]}"
+            raise ValueError(f"{folder} must hold all classes of {chosen}, got {got}; add them")
+        classes = {wnid: classes[wnid] for wnid in wnids}
+    return by_class(classes, size, stream)
+
+
+def tiny_imagenet(folder: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
+    """The images in tiny-imagenet-200 beside `folder`, as the archive unpacks; it is fetched if missing.
+
+    wnids.txt lists the classes; val_annotations.txt gives the class of each test image.
+    """
+    folder = folder.with_name(TINY)
+    if not folder.is_dir():
+        _fetch_tiny(folder)
+    wnids = sorted((folder / "wnids.txt").read_text().split())
+    if split == "train":
+        return by_class({wnid: folder / "train" / wnid / "images" for wnid in wnids}, size, stream)
+    paths: dict[str, list[str]] = {wnid: [] for wnid in wnids}
+    for line in (folder / "val" / "val_annotations.txt").read_text().splitlines():
+        name, wnid, *_ = line.split("\t")
+        paths[wnid].append(os.path.join(folder, "val", "images", name))
+    return labelled(paths, size, stream)
+
+
+def _fetch_tiny(folder: Path) -> None:
+    root, archive = folder.parent, folder.with_suffix(".zip")
+    if not archive.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        with downloading(f"tiny-imagenet is not under {folder}", f"fetch {TINY_URL} and put it into {root}"):
+            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified, then renamed
+    with archive.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != TINY_SHA256:
+            raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
+    with TemporaryDirectory(dir=root) as unfinished:
+        shutil.unpack_archive(archive, unfinished)
+        os.replace(Path(unfinished, TINY), folder)
+
+
+def by_class(classes: dict[str, Path], size: int | None, stream: bool | None) -> ImageSet:
+    """The images in these class folders."""
+    return labelled(files_of_classes(classes, "images", is_image), size, stream)
+
+
+def labelled(paths: dict[str, list[str]], size: int | None, stream: bool | None) -> ImageSet:
+    """The images of the files of each class."""
+    labels = torch.tensor([label for label, inside in enumerate(paths.values()) for _ in inside])
+    images = decoded([path for inside in paths.values() for path in inside], size, stream)
+    return ImageSet(images, labels, tuple(map(shown, paths)))
 
 
 def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor | Photographs:
@@ -77,100 +121,27 @@ def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor |
     MOST_BYTES.
     """
     images = Photographs(paths, size)
-    total = images.shape.numel()
-    if stream is False and total > MOST_BYTES:
-        what = f"{len(images)} images of {images.shape[3]}x{images.shape[2]} pixels"
-        got = f"{total / 1e9:.1f} GB, more than the {MOST_BYTES / 1e9:g} GB allowed"
-        raise ValueError(f"{what} would take {got}; load them with a smaller size= or stream=True")
-    return images if stream or total > MOST_BYTES else images[:]
+    if stream is None:
+        stream = images.shape.numel() > MOST_BYTES
+    return images if stream else images[:]
 
 
-def _imagenet_files(name: str, path: Path, expected: Expected, split: str) -> dict[str, list[str]]:
-    """The files of a split by class. Both splits must have the same classes.
-
-    If `expected.names` is given, other classes are left out.
-    """
-    folders = {"train": path / "train", "test": path / "val"}
-    for inside in folders.values():
-        if not inside.is_dir():
-            where = f"{path}/train/WNID/ and {path}/val/WNID/, a folder for each class, such as n01440764"
-            get = f"get ImageNet (ILSVRC 2012) from image-net.org and put its images into {where}"
-            raise FileNotFoundError(f"{inside} is no folder; {name} cannot be downloaded here: {get}")
-    found = {}
-    for part, inside in folders.items():
-        classes = class_folders(inside, wanted=is_image)
-        found[part] = {wnid: classes[wnid] for wnid in classes if wnid in (expected.names or classes)}
-    same_classes(folders["train"], found["train"], folders["test"], found["test"])
-    return {wnid: _files(inside, is_image) for wnid, inside in found[split].items()}
-
-
-def _tiny_files(folder: Path, split: str) -> dict[str, list[str]]:
-    """The files of a split of tiny-ImageNet by class.
-
-    wnids.txt lists the classes; val_annotations.txt gives the class of each test image.
-    """
-    wnids = sorted(_lines(folder / "wnids.txt"))
+def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path]:
+    """The class folders of root/train, or of root/val or else root/test."""
+    train = class_folders(root / "train", needed, is_image)
     if split == "train":
-        return {wnid: _files(folder / "train" / wnid / "images", is_image) for wnid in wnids}
-    files: dict[str, list[str]] = {wnid: [] for wnid in wnids}
-    there = set(_files(folder / "val" / "images", is_image))
-    for line in _lines(folder / "val" / "val_annotations.txt"):
-        name, wnid, *_ = f"{line}\t\t".split("\t")
-        path = os.path.join(folder, "val", "images", name)
-        if wnid in files and path in there:
-            files[wnid].append(path)
-    return files
+        return train
+    place = next((root / name for name in TEST if (root / name).is_dir()), None)
+    if place is None:
+        raise _untested(root)
+    test = class_folders(place, needed, is_image)
+    same_names(root / "train", place, train, test)
+    return test
 
 
-def _verify(name: str, path: Path, expected: Expected, split: str, files: dict[str, list[str]]) -> None:
-    """Raises ValueError unless the numbers of classes and of images are those that the set must have."""
-    (fewest, most), total = expected.each[split], sum(map(len, files.values()))
-    wrong = [f"{wnid} ({len(inside)})" for wnid, inside in files.items() if not fewest <= len(inside) <= most]
-    if len(files) != expected.classes:
-        wanted, got = f"the {expected.classes} classes", f"{len(files)}"
-        if missing := sorted(set(expected.names) - files.keys()):
-            got += f", without {_some(missing)}"
-    elif wrong:
-        wanted = f"{fewest if fewest == most else f'{fewest} to {most}'} {split} images of each class"
-        got = _some(wrong)
-    elif total != expected.images[split]:
-        wanted, got = f"the {expected.images[split]:,} {split} images", f"{total:,}"
-    else:
-        return
-    remedy = "unpack it again" if name == "tiny-imagenet" else f"complete it, or load it as {FOLDER}{path}"
-    raise ValueError(f"{path} must hold {wanted} of {name}, got {got}; {remedy}")
-
-
-def _some(names: list[str], most: int = 10) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _tiny(root: Path) -> Path:
-    """The unpacked folder of tiny-ImageNet; if it is missing, its archive is fetched and unpacked first."""
-    path, archive = root / TINY, root / f"{TINY}.zip"
-    if path.is_dir():
-        return path
-    if not archive.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        with downloading(f"tiny-imagenet is not under {path}", f"fetch {TINY_URL} and put it into {root}"):
-            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified, then renamed
-    with archive.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != TINY_SHA256:
-            raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
-    unfinished = root / f"{TINY}.{os.getpid()}.tmp"
-    try:
-        shutil.unpack_archive(archive, unfinished)
-        os.replace(unfinished / TINY, path)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return path
-
-
-OF_IMAGES = (
-    f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE with PATH/val or PATH/test, PATH/CLASS/IMAGE, or images "
-    "without classes at any depth"
-)
-Wanted = Callable[[str], bool]  # of a file's name
+def _untested(root: Path) -> FileNotFoundError:
+    remedy = "`evaluate` splits images with classes by a seed; or put some of each class into PATH/val/CLASS"
+    return FileNotFoundError(f"{root} has no folder val or test; {remedy}")
 
 
 def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None = None) -> dict[str, Path]:
@@ -181,51 +152,91 @@ def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None =
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
-    found = {os.path.basename(path): Path(path) for path in _files(folder, wanted)}
-    if stray := [path for path in found.values() if not path.is_dir()]:
-        said = f"{shown(stray[0])} is no folder, among class folders"
-        raise ValueError(f"{said}; move it into one of them, or elsewhere")
-    if not found:
+    inside = {os.path.basename(path): Path(path) for path in listed(folder, wanted)}
+    if stray := [path for path in inside.values() if not path.is_dir()]:
+        raise ValueError(f"{shown(stray[0])} is no folder, among class folders; move it into one of them")
+    if not inside:
         raise ValueError(f"{folder} has no class folders; put the files of each class into one of its own")
-    return found
+    return inside
 
 
-def files_of_classes(found: dict[str, Path], kind: str, wanted: Wanted | None = None) -> dict[str, list[str]]:
+def files_of_classes(
+    classes: dict[str, Path], kind: str, wanted: Wanted | None = None
+) -> dict[str, list[str]]:
     """The wanted files in these class folders, sorted; None wants all. Raises ValueError if one has none.
 
     The message calls the missing files `kind`.
     """
-    files = {name: _files(path, wanted) for name, path in found.items()}
-    if empty := [found[name] for name in files if not files[name]]:
+    paths = {name: listed(folder, wanted) for name, folder in classes.items()}
+    if empty := [classes[name] for name in paths if not paths[name]]:
         raise ValueError(f"{shown(empty[0])} has no {kind}; fill it or remove it")
-    return files
+    return paths
 
 
-def same_classes(train: Path, of_train: dict[str, Path], test: Path, of_test: dict[str, Path]) -> None:
-    """Raises ValueError if a class has no folder in the other split."""
-    for name in sorted(of_train.keys() ^ of_test.keys()):
-        there, missing = (test, train) if name in of_test else (train, test)
-        raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same classes")
+def same_names(one: Path, other: Path, in_one: Collection[str], in_other: Collection[str]) -> None:
+    """Raises ValueError if something in one folder has no counterpart of its name in the other."""
+    for name in sorted({*in_one} ^ {*in_other}):
+        there, missing = (one, other) if name in in_one else (other, one)
+        raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same names")
 
 
-def _files(folder: Path, wanted: Wanted | None = None) -> list[str]:
+def listed(folder: Path, wanted: Wanted | None = None) -> list[str]:
     """The folders and wanted files in a folder, sorted; None wants all files.
 
     They are strings, because a million Paths would take a gigabyte.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is missing; get the set again")
     return sorted(e.path for e in visible(folder) if wanted is None or wanted(e.name) or e.is_dir())
 
 
 def visible(folder: str | Path) -> list[os.DirEntry[str]]:
     """What a folder holds, without broken links and names that begin with a dot."""
-    with os.scandir(folder) as found:
-        named = [entry for entry in found if not entry.name.startswith(".")]
+    with os.scandir(folder) as entries:
+        named = [entry for entry in entries if not entry.name.startswith(".")]
     return [entry for entry in named if not entry.is_symlink() or os.path.exists(entry.path)]
 
 
-def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; tiny-imagenet must lie as {TINY_URL} unpacks")
-    return [line for line in path.read_text(errors="replace").splitlines() if line]
+def images_below(root: Path, warn: bool = False) -> list[str]:
+    """The image files in a folder and below, as `files_below` finds them."""
+    return files_below(root, is_image, "image files (.jpg, .png, …)", warn)
+
+
+def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> list[str]:
+    """The files in a folder and below whose name is wanted, sorted by path; no pipes, no devices.
+
+    Links are followed; each folder is read once. With `warn`, a warning says how many files are passed over,
+    by the ending of their names. Raises ValueError if there are none, FileNotFoundError if there is no such
+    folder. The messages call the files `kind`.
+    """
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder; give one with {kind} in it, at any depth")
+    others: Counter[str] = Counter()
+    paths, coming, seen = [], [os.fspath(root)], {os.path.realpath(root)}
+    while coming:
+        for entry in os.scandir(coming.pop()):
+            if entry.name.startswith(".") or not os.path.exists(entry.path):
+                others["hidden" if entry.name.startswith(".") else "broken links"] += 1
+            elif not entry.is_dir() and wanted(entry.name) and entry.is_file():
+                paths.append(entry.path)
+            elif not entry.is_dir():
+                others[os.path.splitext(entry.name)[1].lower() or "without an ending"] += 1
+            elif (target := os.path.realpath(entry.path)) not in seen:
+                seen.add(target)
+                coming.append(entry.path)
+    if not paths:
+        raise ValueError(f"{root} has no {kind} in it or below; choose another folder")
+    if warn and others:
+        listed = ", ".join(f"{count} {ending}" for ending, count in others.most_common())
+        what = "file" if others.total() == 1 else "files"
+        warnings.warn(f"passed over {others.total()} {what}: {listed}", stacklevel=2)
+    return sorted(paths, key=lambda path: path.split(os.sep))
+
+
+def without_damaged(paths: list[str], check: Callable[[str], object]) -> list[str]:
+    """The files that `check` accepts. A warning names each other one. Raises ValueError if none is left."""
+    problems = complaints(paths, check)
+    for problem in filter(None, problems):
+        warnings.warn(f"left out: {problem}", stacklevel=2)
+    good = [path for path, problem in zip(paths, problems) if not problem]
+    if not good:
+        raise ValueError(f"some files must be readable, got {len(paths)} damaged ones: {problems[0]}")
+    return good

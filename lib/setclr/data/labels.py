@@ -1,10 +1,11 @@
-"""The check of labels that users give, of graphs and of Datasets, before they are converted."""
+"""Labels that users give, of graphs, videos and Datasets: found, and checked before they are converted."""
 
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 REMEDY = "number the classes 0, 1, ..."
 
@@ -22,18 +23,37 @@ def checked_labels(name: str, labels: Any, n: int) -> Tensor:
         if isinstance(labels, Tensor):
             labels = labels.detach().cpu()
             labels = labels.float() if labels.dtype == torch.bfloat16 else labels  # NumPy has no bfloat16
-        found = np.asarray(labels)
+        array = np.asarray(labels)
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{wanted}, got {kind} ({' '.join(str(error).split())}); {REMEDY}") from None
-    if found.shape != (n,):
-        raise ValueError(f"{wanted}, got {kind} of shape {found.shape}; {REMEDY}")
-    if n and found.dtype.kind not in "buif":
-        raise ValueError(f"{wanted}, got {found.tolist()[0]!r} among {found.dtype}; {REMEDY}")
+    if array.shape != (n,):
+        raise ValueError(f"{wanted}, got {kind} of shape {array.shape}; {REMEDY}")
+    if n and array.dtype.kind not in "buif":
+        raise ValueError(f"{wanted}, got {array.tolist()[0]!r} among {array.dtype}; {REMEDY}")
     # NaN passes no comparison. Beyond 2**53 a float is no longer a number of its own.
-    whole = (found >= -1) & (found <= 2**53)
-    if found.dtype.kind == "f":
-        whole &= found == np.floor(found)
+    whole = (array >= -1) & (array <= 2**53) & (array == np.floor(array))
     if not whole.all():
         place = int(whole.argmin())
-        raise ValueError(f"{wanted}, got {found[place].item()!r} at place {place}; {REMEDY}")
-    return torch.from_numpy(found.astype(np.int64))
+        raise ValueError(f"{wanted}, got {array[place].item()!r} at place {place}; {REMEDY}")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def labels_of(dataset: Any, name: str) -> tuple[Tensor, tuple[str, ...]]:
+    """The labels (N,) of a Dataset, and the names of its classes; without names, their numbers.
+
+    Raises ValueError, with the `name` of the argument, if it is no Dataset with a length.
+    """
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or isinstance(dataset, Tensor):
+        got = type(dataset).__name__
+        raise ValueError(f"{name} must be a Dataset with a length and numbered items, got {got}")
+    if isinstance(dataset, Subset):
+        labels, names = labels_of(dataset.dataset, name)
+        return labels[torch.as_tensor(dataset.indices, dtype=torch.int64)], names
+    attribute = "labels" if getattr(dataset, "targets", None) is None else "targets"
+    given = getattr(dataset, attribute, None)
+    if given is None:
+        given = torch.full((len(dataset),), -1)
+    labels = checked_labels(attribute, given, len(dataset))
+    count = int(labels.max()) + 1 if len(labels) else 0
+    names = tuple(map(str, getattr(dataset, "classes", ()))) or tuple(map(str, range(count)))
+    return labels, names

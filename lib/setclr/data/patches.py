@@ -1,22 +1,26 @@
 """Real images that ship with packages: patches of 18 photographs, and pairs of patches from a stereo pair.
 
-Nothing is downloaded or written here; `setclr.data.load` saves what these functions make. Colour casts,
-contrasts and scales vary so much that raw pixels fail on most patches. A trained encoder can therefore show
-what it has learned.
+Nothing is downloaded; `saved` keeps what the other functions make. Colour casts, contrasts and scales vary so
+much that raw pixels fail on most patches. A trained encoder can therefore show what it has learned.
 """
 
 import math
+from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from numpy.random import Generator, default_rng
 from PIL import Image
 from skimage import data as photos
 
-from setclr.extras import extra
+from setclr.data.sets import ImageSet
+from setclr.data.writing import replacing
+from setclr.data_sets import SPLITS
 
 SIDE = 32  # pixels of a finished patch
 FLAT = 14  # grey standard deviation (of 0..255) below which a patch counts as flat
-SPLITS = ("train", "test")
+FORMAT = 2  # of the saved patches; raise it whenever other ones are made
 
 OF_SKIMAGE = """astronaut brick camera cat coffee coins grass gravel hubble_deep_field immunohistochemistry
 moon page retina rocket text"""
@@ -32,6 +36,24 @@ TRIES = 100  # draws allowed per patch; the moon, mostly flat, needs 11
 
 WINDOW = (16, 64)  # pixels; see `stereo_windows`
 STEP = 8  # pixels between neighbouring centres of the stereo pairs
+
+
+def saved(kind: str, folder: Path, split: str) -> ImageSet:
+    """The patches of a split, read from a file in `folder`, which is made first if it is missing.
+
+    Raises ValueError if the file is damaged.
+    """
+    path = folder / f"{split}-{FORMAT}.npz"
+    if not path.exists():
+        make = {"photo": photo_patches, "stereo": stereo_patches}[kind]
+        with replacing(path) as file:
+            np.savez(file, *make(split))
+    try:
+        images, labels, classes = np.load(path, allow_pickle=False).values()
+        return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
+    except (BadZipFile, EOFError, AttributeError, TypeError, ValueError) as error:
+        problem = f"{path} is damaged ({error})"
+        raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error
 
 
 def photo_patches(split: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
@@ -57,8 +79,8 @@ def photograph(name: str) -> np.ndarray:
 
 
 def of_sklearn(name: str) -> np.ndarray:
-    with extra("train"):
-        from sklearn.datasets import load_sample_image  # a slow import: it takes a second
+    from sklearn.datasets import load_sample_image  # a slow import: it takes a second
+
     return load_sample_image(name)
 
 

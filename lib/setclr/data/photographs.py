@@ -6,15 +6,13 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
-from PIL.Image import Transpose
+from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from setclr import checks
 from setclr.views import View, boxes, by_size, check_draws
@@ -25,11 +23,6 @@ WORTH_THREADS = 128 * 128  # pixels; below, most work is in Python, where thread
 ENDINGS = (".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".j2k", ".jfif", ".jp2", ".jpe",
            ".jpeg", ".jpf", ".jpg", ".jpx", ".jxl", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".psd",
            ".qoi", ".rgb", ".sgi", ".tga", ".tif", ".tiff", ".webp")  # fmt: skip
-ORIENTATION = 0x0112  # of EXIF: 1 is upright; cameras write how they were held
-TURNS = {2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM,
-         5: Transpose.TRANSPOSE, 6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE,
-         8: Transpose.ROTATE_90}  # fmt: skip
-SIDEWAYS = [TURNS[k] for k in (5, 6, 7, 8)]
 REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
 
 
@@ -44,13 +37,6 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(ENDINGS)
 
 
-def eight_bit(image: Image.Image) -> Image.Image:
-    """The image. Raises ValueError if its pixels are not of 8 bits."""
-    if image.mode.startswith(("I", "F")):
-        raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
-    return image
-
-
 def in_rgb(image: Image.Image) -> Image.Image:
     """The image in RGB; what is transparent shows white, and not the colours hidden there."""
     if not image.has_transparency_data:
@@ -59,22 +45,31 @@ def in_rgb(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 
 
-def turn_of(image: Image.Image) -> Image.Transpose | None:
-    """How to turn an image that was opened from a file and not yet decoded, by its EXIF orientation.
+def orientation(image: Image.Image) -> int:
+    """How EXIF data say that a camera was held, 1 (upright) to 8, of an opened file that is not yet decoded.
 
-    None for most. Pillow itself turns a TIFF. It would decode a PNG to look for EXIF data at its end.
+    It is 1 for a TIFF, which Pillow itself turns, and for a PNG with such data at its end: Pillow would
+    decode it to look for them.
     """
-    if image.format in (None, "TIFF") or (image.format == "PNG" and "exif" not in image.info):
-        return None
-    with suppress(Exception):  # damaged EXIF data
-        return TURNS.get(image.getexif().get(ORIENTATION, 1))
-    return None
+    if image.format != "TIFF" and (image.format != "PNG" or "exif" in image.info):
+        with suppress(Exception):  # damaged EXIF data
+            return image.getexif().get(ExifTags.Base.Orientation, 1)
+    return 1
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """The image of an opened file, decoded, turned upright, and in RGB."""
+    turned = orientation(image) != 1
+    image.load()
+    if turned:
+        with suppress(Exception):  # it is turned before damaged EXIF data are written again
+            ImageOps.exif_transpose(image, in_place=True)
+    return in_rgb(image)
 
 
 def decode(path: str) -> None:
     """Decode an image file. Raises ValueError, naming the file, if it is damaged."""
-    with Photographs([path]).opened(0) as image:
-        image.load()
+    Photographs([path]).upright(0)
 
 
 class Photographs:
@@ -106,9 +101,6 @@ class Photographs:
 
     def __len__(self) -> int:
         return len(self._paths)
-
-    def __repr__(self) -> str:
-        return f"<Photographs: {len(self)} files, {f'{self.size} px' if self.size else 'as they are'}>"
 
     def path(self, i: int) -> str:
         return os.fsdecode(self._paths[i])
@@ -142,28 +134,30 @@ class Photographs:
                 yield ready
             yield coming.result()
 
-    def crops(
-        self, index: Any, views: Sequence[View], draws: Tensor, threads: int | None = None
-    ) -> list[Tensor]:
+    def crops(self, index: Any, views: Sequence[View], draws: Tensor) -> list[Tensor]:
         """The crops of the views, without mirroring and colours, which `views.finish` adds on any device.
 
         Each photograph is decoded once, and its crops are cut at full resolution, whatever `size` is. If
         all crops of a JPEG shrink at least by 2, 4 or 8, it is decoded smaller by that factor; grey levels
         then change a little.
 
-        Takes n indices, V views, draws (n, V, 36) of `views.draw`, and the number of threads that decode;
-        None chooses it by the photographs' size. A view without a size takes the side of the images, which
-        must be square.
+        Takes n indices, V views, and draws (n, V, 36) of `views.draw`. A view without a size takes the side
+        of the images, which must be square.
         Returns (V_g, n, 3, S_g, S_g) uint8 for each group of `views.by_size`.
         Raises ValueError if a file is damaged, if the draws are for other views or images, or if a view has
         a border or no known side.
         """
         chosen = self._chosen(index).tolist()
-        threads, groups = threads or self.threads, by_size(views)
+        groups, side, worker = by_size(views), self.shape[2], get_worker_info()
+        share = (os.cpu_count() or 1) // (worker.num_workers if worker else 1)
+        threads = max(1, min(self.threads, share))
         check_draws(draws, len(chosen), len(views))
         if padded := [view.padding for view in views if view.padding]:
             raise ValueError(f"padding must be 0 for crops read from files, got {padded[0]}; set size")
-        sides = [self._side(view) for view in views]
+        if side != self.shape[3] and not all(view.size for view in views):
+            got = f"None for images {tuple(self.shape[1:])}; give View(size=...)"
+            raise ValueError(f"views must have a size for photographs that are not square, got {got}")
+        sides = [view.size or side for view in views]
         filters = [Image.Resampling[view.interpolation.upper()] for view in views]
         width, height = torch.tensor(_each(self.sides, chosen, threads)).reshape(-1, 2).T
         cuts = boxes(views, draws, height, width)
@@ -178,105 +172,57 @@ class Photographs:
         _each(fill, range(len(chosen)), threads)
         return out
 
-    def verify(self, most: int | None = 5, decode: bool = False) -> None:
-        """Check every file: by its header, or with `decode` by all its pixels.
+    def verify(self) -> None:
+        """Decode every file, which takes as long as reading an epoch.
 
-        Headers take minutes for a million files. Decoding takes as long as reading an epoch, and also finds
-        truncated files. A note in the user's cache records that these files, with these sizes and times,
-        are good, so the next check is skipped. Raises ValueError that names the first `most` files that are
-        no images, or all with None.
+        Raises ValueError that names all files that are no images or truncated.
         """
-        note = self._note("decoded" if decode else "verified")
-        if note and note.exists():
-            return
         bad: list[str] = []
-
-        def check(i: int) -> None:
-            with self.opened(i) as image:
-                if decode:
-                    image.load()
-
         for part in torch.arange(len(self)).split(10_000):
-            bad += filter(None, complaints(part.tolist(), check))
-            if most and len(bad) >= most:
-                break
+            bad += filter(None, complaints(part.tolist(), self.upright))
         if bad:
-            more = "; there may be more" if most and len(bad) >= most else ""
-            raise ValueError("; ".join(bad[:most]) + more)
-        if note:
-            with suppress(OSError):  # without a note, the next start checks again
-                note.parent.mkdir(parents=True, exist_ok=True)
-                note.touch()
-
-    def _note(self, kind: str) -> Path | None:
-        """The path of the note that these files are good; None if there is no cache folder.
-
-        Also None if one of the files is missing.
-        """
-        try:
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            digest = sha256()
-            for path in map(os.path.abspath, self._paths):
-                found = os.stat(path)
-                digest.update(repr((path, found.st_size, found.st_mtime_ns)).encode())
-        except (OSError, RuntimeError):
-            return None
-        return cache / "setclr" / kind / digest.hexdigest()
+            raise ValueError("; ".join(bad))
 
     def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]
 
-    def _side(self, view: View) -> int:
-        if view.size is None and self.shape[2] != self.shape[3]:
-            got = f"None for images {tuple(self.shape[1:])}; give View(size=...)"
-            raise ValueError(f"views must have a size for photographs that are not square, got {got}")
-        return view.size or self.shape[2]
-
     @contextmanager
     def opened(self, i: int) -> Iterator[Image.Image]:
-        """Image i, of 8-bit pixels. Any error inside the block becomes a ValueError that names the file."""
-        try:
-            with self.open(i) as image:
-                yield eight_bit(image)
-        except Exception as error:  # a damaged file can raise any error in Pillow
-            said = f"{shown(self.path(i))} is no image that can be read ({error}); remove or replace it"
-            raise ValueError(said) from error
-
-    def open(self, i: int) -> Image.Image:
+        """Image i, not yet decoded. Any error inside the block becomes a ValueError that names the file."""
         path = self.path(i)
-        if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
-            raise ValueError("it is a folder, a pipe or a device")
-        image = Image.open(path)
-        limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
-        if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
-            image.close()
-            raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
-        return image
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
+                raise ValueError("it is a folder, a pipe or a device")
+            with Image.open(path) as image:
+                limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
+                if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
+                    raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
+                if image.mode.startswith(("I", "F")):
+                    raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
+                yield image
+        except Exception as error:  # a damaged file can raise any error in Pillow
+            problem = f"{shown(path)} is no image that can be read ({error})"
+            raise ValueError(f"{problem}; remove or replace it") from error
 
     def sides(self, i: int) -> tuple[int, int]:
         """Width and height in pixels of the upright image."""
         with self.opened(i) as image:
             width, height = image.size
-            return (height, width) if turn_of(image) in SIDEWAYS else (width, height)
+            return (height, width) if orientation(image) in (5, 6, 7, 8) else (width, height)
 
     def upright(self, i: int) -> Image.Image:
         """Image i, decoded and turned upright, in RGB."""
         with self.opened(i) as image:
-            turn, picture = turn_of(image), in_rgb(image)
-            picture.load()  # while its file is open
-            return picture if turn is None else picture.transpose(turn)
+            return upright(image)
 
     def _picture(self, i: int) -> np.ndarray:
         """Image i as RGB pixels (3, H, W), resized and cropped to `size` if given."""
         picture = self.upright(i)
         width, height = picture.size
         if self.size is not None:
-            side = min(picture.size)
-            left, top = (width - side) / 2, (height - side) / 2
-            centre = (left, top, left + side, top + side)
-            picture = picture.resize((self.size,) * 2, Image.Resampling.BILINEAR, centre)
+            picture = ImageOps.fit(picture, (self.size, self.size), Image.Resampling.BILINEAR)
         elif (height, width) != self.shape[2:]:
-            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]} pixels"
+            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
             got = f"{first} and {shown(self.path(i))} of {width}x{height}"
             remedy = "load them with size=, or pretrain with view_size (--view-size)"
             raise ValueError(f"images must be of one size, got {got}; {remedy}")
@@ -308,13 +254,13 @@ def _cuts(
     image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
 ) -> list[np.ndarray]:
     """Boxes (top, left, height, width) of an upright image, each resized to its side S: (3, S, S)."""
-    (width, height), turn = image.size, turn_of(image)
+    width, height = image.size
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
     reduction, drafted = next((r for r in REDUCTIONS if r <= spare), 1), None
     if reduction > 1:
         drafted = image.draft(None, (width // reduction, height // reduction))
     scale = drafted[1][2] / width if drafted else 1
-    picture = in_rgb(image) if turn is None else in_rgb(image).transpose(turn)
+    picture = upright(image)
     scaled = [[x * scale for x in cut] for cut in cuts]
     return [_cut(picture, *one) for one in zip(scaled, sides, filters, strict=True)]
 

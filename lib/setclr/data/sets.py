@@ -1,35 +1,28 @@
-"""Data sets by name: patches of photographs, downloads, and folders of any size."""
+"""Sets of images, and those that have a name (`setclr.data_sets`)."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from itertools import tee
 from pathlib import Path
-from zipfile import BadZipFile
+from pkgutil import resolve_name
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from setclr import checks
 from setclr import views as views_of
-from setclr.data import patches
-from setclr.data.any_folder import any_folder, path_hint
-from setclr.data.cameras import PAIRS, two_cameras
-from setclr.data.downloads import DOWNLOADED, UNLABELLED, downloaded
-from setclr.data.folders import FOLDER, TREES, tree
 from setclr.data.photographs import Photographs
-from setclr.data.streaming import Batch, stream_batches
-from setclr.data.writing import replacing
+from setclr.data.streaming import streamed
+from setclr.data_sets import FOLDER, NAMES, SPLITS, known
 from setclr.views import View
 from setclr.views.numbers import sent
 
-MADE = {"photo-patches": patches.photo_patches, "stereo-patches": patches.stereo_patches}
-NAMES = (*MADE, *DOWNLOADED, *TREES, f"{FOLDER}PATH", f"{PAIRS}PATH")
 Images = Tensor | Photographs
+Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36) of `views.draw`
 Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
-KEYS = ("images", "labels", "classes")
-FORMAT = 1  # of the saved patches; raise it whenever `patches` makes different ones
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,16 +38,15 @@ class ImageSet:
 
     def __post_init__(self) -> None:
         for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
-            value = getattr(self, name)
-            kinds = Images if name == "images" else Tensor
-            if not isinstance(value, kinds) or value.ndim != dims or value.dtype != dtype or not len(value):
+            x = getattr(self, name)
+            kind = Images if dims == 4 else Tensor
+            if not isinstance(x, kind) or x.ndim != dims or x.dtype != dtype or not len(x):
                 wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
-                got = type(value).__name__
-                got += f" {tuple(value.shape)} of {value.dtype}" if isinstance(value, Tensor) else ""
+                got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
                 raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
-        n, images = len(self.labels), len(self.images)
-        if n != images:
-            raise ValueError(f"labels must be as many as images, got {n} labels for {images} images")
+        if len(self.labels) != len(self.images):
+            got = f"{len(self.labels)} labels for {len(self.images)} images"
+            raise ValueError(f"labels must be as many as images, got {got}")
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < -1 or high >= len(self.classes):
             wanted = f"indices of the {len(self.classes)} classes, or -1 for no label"
@@ -65,22 +57,17 @@ class ImageSet:
 
     def __repr__(self) -> str:
         without = int((self.labels < 0).sum())
-        said = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
-        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {said}>"
+        classes = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
+        return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {classes}>"
 
     @property
     def in_ram(self) -> bool:
         """Whether the images are a tensor, not files."""
         return isinstance(self.images, Tensor)
 
-    def verify(self, decode: bool = False) -> None:
-        """Raises ValueError if a file is no image (`Photographs.verify`); a tensor has no files to check."""
-        if isinstance(self.images, Photographs):
-            self.images.verify(None if decode else 5, decode)
-
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""
-        return ImageSet(some(self.images, index), self.labels[index], self.classes)
+        return ImageSet(select(self.images, index), self.labels[index], self.classes)
 
     def view_batches(
         self, views: Sequence[View], batches: Iterable[Batch], workers: int, device: torch.device,
@@ -88,10 +75,13 @@ class ImageSet:
     ) -> Views:  # fmt: skip
         """The views of each batch (indices (n,), draws (n, V, 36)), on the device.
 
-        `workers` processes decode photographs; a tensor is moved to the device.
+        `workers` processes decode photographs, a few batches ahead, each in several threads if there are
+        processors left; a tensor is moved to the device.
         """
         if isinstance(self.images, Photographs):
-            for crops, draws in stream_batches(self.images, views, batches, workers, device):
+            asked, again = tee(batches)
+            read = partial(_crops, self.images, views)
+            for crops, (_, draws) in zip(streamed(read, asked, workers, device), again):
                 yield views_of.finish(crops, views, draws, compiled)
             return
         images = self.images.to(device)
@@ -105,14 +95,14 @@ class ImageSet:
         below the folder that holds them. So it is the same wherever the files lie. Cost: one pass over labels
         and names.
         """
-        found = sha256(repr(self.classes).encode() + self.labels.cpu().numpy().tobytes())
+        checksum = sha256(repr(self.classes).encode() + self.labels.cpu().numpy().tobytes())
         if isinstance(self.images, Tensor):
-            found.update(self.images[[0, -1]].cpu().numpy().tobytes())
+            checksum.update(self.images[[0, -1]].cpu().numpy().tobytes())
         else:
             paths = [self.images.path(i) for i in range(len(self))]
             common = len(os.path.dirname(os.path.commonprefix(paths)))
-            found.update("\n".join(path[common:] for path in paths).encode(errors="surrogateescape"))
-        return f"{len(self)} images with checksum {found.hexdigest()[:12]}"
+            checksum.update("\n".join(path[common:] for path in paths).encode(errors="surrogateescape"))
+        return f"{len(self)} images with checksum {checksum.hexdigest()[:12]}"
 
     def sample(self, n: int, seed: int = 0) -> "ImageSet":
         """n different images, as evenly over the classes as possible, in random order fixed by the seed.
@@ -132,107 +122,96 @@ class ImageSet:
         return self.subset(chosen)
 
 
+def _crops(images: Photographs, views: Sequence[View], batch: Batch) -> list[Tensor]:
+    return images.crops(batch[0], views, batch[1])
+
+
 def load(
     name: str, root: str | Path = "data", split: str = "train", size: int | None = None,
     stream: bool | None = None, verify: bool = False,
 ) -> ImageSet:  # fmt: skip
-    """A data set by name.
+    """A data set by name. `data.NAMES` lists the names; what each one is stands in `setclr.data_sets`.
 
-    - "photo-patches": 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and
-      contrasts; the class is the photograph. Made in a few seconds and saved under `root`; needs no download.
-    - "stereo-patches": 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see.
-      All left views come first: `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and
-      saved like "photo-patches".
-    - "mnist" (1, 28, 28), "cifar10", "cifar100", "svhn" (3, 32, 32), "stl10" (3, 96, 96): downloaded by
-      torchvision into root/NAME, each file verified by its checksum. "stl10" has a third split, "unlabelled":
-      the 5,000 training images and then the 100,000 without a label (-1).
-    - "tiny-imagenet" (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is
-      missing. "imagenet": root/imagenet/train/WNID and val/WNID, which you put there by hand.
-      "imagenet100": the 100 classes of Tian et al. 2020, in root/imagenet100 or root/imagenet. Numbers of
-      images are verified.
-    - "folder:PATH": PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Or
-      PATH/CLASS/IMAGE, or images without classes at any depth, with labels -1; these have no test split
-      (`data.any_folder`). Any format Pillow reads, as RGB; files that are no images by their ending, broken
-      links and names that begin with a dot are passed over.
-    - "pairs:PATH": PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in
-      "stereo-patches". 15 % of the things, chosen by a fixed seed, are the test split (`data.cameras`).
+    Of folders, any format Pillow reads is taken, as RGB. Files that are no images by their ending, broken
+    links and names that begin with a dot are passed over.
 
     Args:
         root: the folder of saved and downloaded data sets; not used by "folder:PATH" and "pairs:PATH".
             "~" is the home folder, here and in PATH.
-        split: "train" or "test"; `pretraining_split` says which one to train on without labels.
+        split: "train" or "test"; of "stl10" also "unlabelled".
         size: pixels, for image files only: the shorter side is resized to it, the centre cropped square.
             None keeps the size, but takes 224 for "imagenet" and "imagenet100". For "pairs:PATH" it is the
             height; the width becomes half of it, the shape in which people are cut out for matching, and
             nothing is cropped.
         stream: for image files only. True leaves them on disk, as Photographs that decode on demand. False
-            decodes all now. None decodes all now if that takes 8 GB at most.
+            decodes all now, and None does so if that takes 8 GB at most.
         verify: decode all files that stay on disk once, before returning. An error then names a truncated
-            file before the training starts. A note that the files are good lets the next call skip this.
+            file before the training starts.
 
     Raises:
         ValueError: an argument, file or folder is not as it must be. The message names a bad file to delete.
         FileNotFoundError: PATH, the split's folder or a data set that you must put there by hand is missing.
-        ConnectionError: a data set is missing and cannot be downloaded; the message says what to put where.
+        ConnectionError: a data set is missing or damaged, and cannot be downloaded; the message says what to
+            put where.
     """
-    checks.choice("split", split, [*patches.SPLITS, *([UNLABELLED] if name == "stl10" else [])])
+    this = known(name)
+    if not this.read:
+        checks.choice("name", name, NAMES, f"a folder of images is {FOLDER}PATH")
+    checks.choice("split", split, dict.fromkeys((*SPLITS, this.pretraining)))
     checks.boolean("verify", verify)
+    given: dict = {"size": size, "stream": stream}
+    for argument, value in given.items():
+        if value is not None and argument not in this.takes:
+            raise ValueError(f"{argument} must be left out for {name}, got {value!r}")
     if stream is not None:
         checks.boolean("stream", stream)
-    root = Path(os.path.expanduser(root))
-    kind, colon, path = name.partition(":") if isinstance(name, str) else ("", "", "")
-    place = Path(os.path.expanduser(path))
-    if kind + colon == PAIRS:
-        if stream:
-            raise ValueError(f"stream must be left out for {PAIRS}PATH, which is held in RAM, got True")
-        return ImageSet(*two_cameras(place, split, size))
-    if kind + colon == FOLDER or name in TREES:
-        if size is not None:
-            checks.integer("size", size, least=1)
-        parts = any_folder(place, split, size, stream) if colon else tree(name, root, split, size, stream)
-        found = ImageSet(*parts)
-        if verify:
-            found.verify(decode=True)
-        return found
-    _refuse_other_names(name, size, stream)
-    if name in MADE:
-        return _kept(Path(root, name, "patches.npz"), MADE[name], split)
-    return ImageSet(*downloaded(name, Path(root, name), split))
+    path = name.partition(":")[2]
+    place = Path(os.path.expanduser(path)) if path else Path(os.path.expanduser(root), name)
+    read = resolve_name(f"setclr.data.{this.read}")
+    given["size"] = this.side if size is None else size
+    images = read(*this.of, place, split, **{argument: given[argument] for argument in this.takes})
+    if verify and isinstance(images.images, Photographs):
+        images.images.verify()
+    return images
 
 
-def _refuse_other_names(name: str, size: int | None, stream: bool | None) -> None:
-    """Raises ValueError unless `name` is a data set in one tensor, with neither size nor stream."""
-    if name not in NAMES and (hint := path_hint(name)):
-        raise ValueError(f"name must be that of a data set, got {str(name)!r}; {hint}")
-    checks.choice("name", name, NAMES)
-    for argument, value in (("size", size), ("stream", stream)):
-        if value is not None:
-            got = f"{argument}={value!r} with name={name!r}; leave it out"
-            raise ValueError(f"{argument} applies to {FOLDER}PATH, {', '.join(TREES)}, got {got}")
-
-
-def some(images: Images, index: slice | Tensor) -> Images:
+def select(images: Images, index: slice | Tensor) -> Images:
     """The images of these numbers, or where `index` is True; photographs are not read."""
     return images.subset(index) if isinstance(images, Photographs) else images[index]
 
 
-def pretraining_split(name: str) -> str:
-    """The split to train on without labels: "unlabelled" for "stl10", "train" for all others."""
-    return UNLABELLED if name == "stl10" else "train"
+def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
+    """A data set's training images in two parts: those to train on, and at least a fifth for validation.
+
+    The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
+    its test images, because patches of one block overlap. For other data sets, any folder of photographs
+    included, it is `held_out`, and raises as that does.
+    """
+    if not (choose := known(name).validation):
+        return held_out(train)
+    mask = torch.from_numpy(resolve_name(f"setclr.data.{choose}")())
+    return train.subset(~mask), train.subset(mask)
 
 
-def _kept(path: Path, make: Callable, split: str) -> ImageSet:
-    """The image set of a split, read from `path`; if the file is missing, it is first made by `make`."""
-    if not path.exists():
-        arrays = {f"{key}_{part}": x for part in patches.SPLITS for key, x in zip(KEYS, make(part))}
-        with replacing(path) as file:
-            np.savez(file, format=FORMAT, **arrays)
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            if kept["format"] != FORMAT:
-                raise ValueError(f"its format is {kept['format']}, not {FORMAT}")
-            images, labels, classes = (kept[f"{key}_{split}"] for key in KEYS)
-            return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), tuple(classes.tolist()))
-    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        problem = f"{path} is truncated or not of this version of setclr ({error})"
-        raise ValueError(f"{problem}; delete it and load again, which makes it in seconds") from error
+def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
+    """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
+
+    Both parts keep the order of the images. A class of one image stays in the first part, and images
+    without a label (-1) count as one class more. Raises ValueError if there are fewer than 5 images, or if
+    none is left for validation.
+    """
+    mask = held_out_mask(train.labels, seed)
+    return train.subset(~mask), train.subset(mask)
+
+
+def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
+    """Which of N things, whose classes are `labels` (N,), are held out by `held_out`: (N,) bool."""
+    checks.integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
+    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    grouped = shuffled[labels[shuffled].argsort(stable=True)]
+    mask = torch.zeros(len(labels), dtype=torch.bool)
+    mask[grouped[4::5]] = True
+    mask &= (labels + 1).bincount()[labels + 1] > 1
+    if not mask.any():
+        raise ValueError("train must have a class of two or more, got one of each; add some")
+    return mask

@@ -4,26 +4,19 @@ The result depends only on what is read. The number of workers changes only the 
 """
 
 import multiprocessing
-import os
 import pickle
 import signal
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from setclr import checks
-from setclr.data.photographs import Photographs
-from setclr.views import View
 
-Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36)
-AHEAD = 2  # batches that every worker prepares in advance
 PATIENCE = 30  # seconds that a worker lives on after SIGTERM
 
 
@@ -44,11 +37,12 @@ def streamed(
     Raises:
         ValueError: an argument is not as it must be, or `read` cannot be pickled.
         MemoryError: a worker was killed; the message says what to change.
-        Any error of `read`, with its own type if that is picklable, and the worker's traceback as its cause.
+        Any error of `read`, with its own type if that is picklable, and the worker's traceback as a note.
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
+    if workers and multiprocessing.get_start_method() != "fork":
+        _refuse_unpicklable(read)
     device = torch.device(device)
-    side = torch.cuda.Stream(device) if device.type == "cuda" else None
     loader: DataLoader = DataLoader(
         _Reads(read),
         batch_size=None,
@@ -56,85 +50,43 @@ def streamed(
         num_workers=workers,
         pin_memory=device.type == "cuda",
         generator=torch.Generator(),  # the default draws from the global one, which training may use
-        prefetch_factor=AHEAD if workers else None,
         worker_init_fn=_leave_signals_to_the_parent,
     )
-    for result in _received(loader):
-        if isinstance(result, _Failure):
-            raise result.error
-        yield _copied(result, device, side)
-
-
-def stream_batches(
-    images: Photographs, views: Sequence[View], batches: Iterable[Batch], workers: int,
-    device: torch.device | str,
-) -> Iterator[tuple[list[Tensor], Tensor]]:  # fmt: skip
-    """The crops of each batch in turn, decoded ahead by `workers` processes, and its draws.
-
-    Both are for `views.finish(crops, views, draws)`. Crops are as `Photographs.crops` gives them, on the
-    device; draws stay on the CPU. A batch takes n · Σ_v 3 S_v² bytes of shared memory.
-
-    Args:
-        batches: indices (n,) of images and draws (n, V, 36) of `views.draw`; read a few batches ahead.
-        workers: number of processes. Each decodes in several threads if there are processors left. 0
-            decodes in this process, and not ahead.
-
-    Raises:
-        ValueError: an argument is not as it must be, or a file is damaged: the same error for any `workers`.
-        As `streamed` does.
-    """
-    checks.integer("workers", workers, least=0, hint="it is the number of processes")
-    if not isinstance(images, Photographs):
-        raise ValueError(f"images must be Photographs, got {type(images).__name__}; load with stream=True")
-    sent = deque[Tensor]()
-    threads = min(images.threads, max(1, (os.cpu_count() or 1) // workers)) if workers else None
-
-    def asked() -> Iterator[Batch]:
-        for index, draws in batches:
-            sent.append(draws)
-            yield index, draws
-
-    for crops in streamed(partial(_crops, images, views, threads), asked(), workers, device):
-        yield crops, sent.popleft()
-
-
-def _crops(images: Photographs, views: Sequence[View], threads: int | None, batch: Batch) -> list[Tensor]:
-    return images.crops(batch[0], views, batch[1], threads)
-
-
-def _copied(result: Any, device: torch.device, side: torch.cuda.Stream | None) -> Any:
-    """The result on the device; a GPU copies it in the stream `side`, while earlier steps still run."""
-    if side is None:
-        return _moved(result, lambda x: x.to(device))
-    step = torch.cuda.current_stream(device)
-    with torch.cuda.stream(side):
-        there = _moved(result, lambda x: x.to(device, non_blocking=True))
-    step.wait_stream(side)
-    _moved(there, lambda x: x.record_stream(step))  # else its space is reused while the step still reads it
-    return there
-
-
-def _moved(result: Any, move: Callable[[Tensor], Any]) -> Any:
-    """The nested result with each tensor replaced by what `move` gives for it."""
-    if isinstance(result, list | tuple):
-        return [_moved(part, move) for part in result]
-    return move(result) if isinstance(result, Tensor) else result
-
-
-def _received(loader: DataLoader) -> Iterator:
     try:
-        yield from loader
+        for result in loader:
+            if isinstance(result, Exception):
+                raise result
+            yield _moved(result, device)
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
         hint = "memory, or shared memory (/dev/shm), may have run out: take fewer workers or a smaller batch"
         if multiprocessing.get_start_method() != "fork":
-            hint += "; a script must start its work below `if __name__ == '__main__':`"
+            hint += "; a script must start its work below `if __name__ == '__main__':`, and a Dataset whose "
+            hint += "class stands in a notebook's cell needs workers=0"
         raise MemoryError(f"a worker process was killed ({str(error).splitlines()[0]}); {hint}") from error
 
 
+def _moved(result: Any, device: torch.device) -> Any:
+    """The nested result with each tensor on the device; from pinned memory the copy does not wait."""
+    if isinstance(result, list | tuple):
+        return [_moved(part, device) for part in result]
+    return result.to(device, non_blocking=True) if isinstance(result, Tensor) else result
+
+
+def _refuse_unpicklable(read: Callable[[Any], Any]) -> None:
+    try:
+        ForkingPickler.dumps(read)
+    except Exception as error:
+        problem = " ".join(str(error).split())
+        raise ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({problem})") from error
+
+
 class _Reads(Dataset):
-    """A data set whose indices are whole batches."""
+    """A data set whose indices are whole batches.
+
+    A worker returns an error of `read`, and does not raise it: DataLoader would bury its message.
+    """
 
     def __init__(self, read: Callable[[Any], Any]):
         self.read = read
@@ -143,56 +95,20 @@ class _Reads(Dataset):
         try:
             return self.read(batch)
         except Exception as error:  # users' code can raise anything
-            return _Failure(error)
-
-    def __reduce__(self) -> tuple:  # only where workers are not forked
-        try:
-            return _unpickled, (bytes(ForkingPickler.dumps(self.read)),)
-        except Exception as error:
-            raise _unpicklable(error) from error
+            if get_worker_info() is None:
+                raise
+            return _sendable(error)
 
 
-def _unpickled(data: bytes) -> _Reads:
+def _sendable(error: Exception) -> Exception:
+    """The error, or a RuntimeError if it cannot be sent to another process, with its traceback as a note."""
+    text = "".join(traceback.format_exception(error))
     try:
-        return _Reads(pickle.loads(data))
-    except Exception as error:  # for example a class of a notebook's cell, which no other process knows
-        return _Reads(partial(_raise, _unpicklable(error)))
-
-
-def _unpicklable(error: Exception) -> ValueError:
-    said = " ".join(str(error).split())
-    return ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({said})")
-
-
-def _raise(error: Exception, _: Any) -> None:
-    raise error
-
-
-class _Failure:
-    """An error of `read`, returned and not raised: DataLoader would bury its message under a traceback."""
-
-    def __init__(self, error: Exception):
-        self.error = error
-
-    def __reduce__(self) -> tuple:  # on its way from a worker
-        text = "".join(traceback.format_exception(self.error))
-        try:
-            error = pickle.loads(pickle.dumps(self.error))
-            kept = type(error) is type(self.error) and str(error) == str(self.error)
-        except Exception:  # an error that its arguments cannot make again
-            kept = False
-        if not kept:
-            error = RuntimeError(f"{type(self.error).__name__}: {self.error}")
-        return _arrived, (error, text)
-
-
-def _arrived(error: Exception, text: str) -> _Failure:
-    error.__cause__ = _InWorker(f"\n{text}")
-    return _Failure(error)
-
-
-class _InWorker(Exception):
-    """The traceback of an error, as text from the process in which it was raised."""
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # an error that its arguments cannot make again
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(f"In the worker process:\n{text}")
+    return error
 
 
 def _leave_signals_to_the_parent(_: int) -> None:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from setclr.checks import choice, integer
-from setclr.data.sets import Images, some
+from setclr.data.sets import Images, select
 from setclr.evaluation.neighbours import in_parts
 from setclr.training.devices import has_bf16
 from setclr.training.distributed import from_first, rank, world
@@ -47,7 +47,7 @@ def features(
     start, rows = rank() * share if many else 0, torch.empty(0)
     device = next(encoder.parameters(), torch.empty(0)).device
     to_cpu = device.type == "cuda" and images.device.type == "cpu"
-    mine = some(images, slice(start, start + share)) if start < len(images) else None
+    mine = select(images, slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
         for part in () if mine is None else mine.split(batch):
             x = part.to(device).float() / 255

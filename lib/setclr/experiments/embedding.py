@@ -10,15 +10,12 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from setclr.checks import boolean, integer
-from setclr.data import FOLDER
-from setclr.data.any_folder import images_below, warn_of, without_damaged
+from setclr.data.folders import images_below, without_damaged
 from setclr.data.photographs import Photographs, decode
+from setclr.data_sets import FOLDER, known
 from setclr.evaluation.frozen import features
 from setclr.experiments.run import Run
 from setclr.views.pixels import grey
-
-SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, "cifar100": 32, "svhn": 32,
-         "stl10": 96, "tiny-imagenet": 64}  # fmt: skip
 
 
 def embed_folder(
@@ -46,9 +43,7 @@ def embed_folder(
     folder = Path(os.path.expanduser(folder))
     size = side_of(run) if size is None else integer("size", size, least=8)
     integer("batch", batch, least=1)
-    others: Counter[str] = Counter()
-    files, found = images_below(folder, others), []
-    warn_of(others)
+    files, found = images_below(folder, warn=True), []
     if boolean("skip_damaged", skip_damaged):
         files = without_damaged(files, decode)
     _refuse_unknown_kinds(files)
@@ -77,7 +72,7 @@ def side_of(run: Run) -> int:
     recipe = run.recipe
     if recipe is None:
         raise ValueError("size must be given: the run has no recipe that would say it; add size=S")
-    side = recipe.view_size or recipe.size or SIDES.get(recipe.data)
+    side = recipe.view_size or recipe.size or known(recipe.data).side
     if side is None:
         what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
         unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"

@@ -20,7 +20,7 @@ def best_epoch(recipe: ImageRecipe, root: str | Path = "data") -> Callable[[Run]
     It adds the column "matching" to the history, per cent on the validation pairs. It keeps the weights
     of the first epoch with the highest value.
     """
-    if not data.is_paired(recipe.data):
+    if not data.known(recipe.data).mirror:
         return None
     loaded: list[Tensor] = []
 

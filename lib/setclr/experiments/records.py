@@ -21,7 +21,6 @@ from torch import nn
 
 import setclr
 from setclr.checks import printable
-from setclr.data.cameras import PAIRS
 from setclr.data.photographs import shown
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
@@ -322,6 +321,6 @@ def same_training(values: dict, recipe: Recipe) -> bool:
     except ValueError:  # of another version
         return False
     kind, _, place = recorded.data.rpartition(":")
-    name = PAIRS * (kind == "pairs") + place.rstrip("/").rsplit("/", 1)[-1]
+    name = "pairs:" * (kind == "pairs") + place.rstrip("/").rsplit("/", 1)[-1]
     precision = "auto" if recipe.precision == "auto" else recorded.precision
     return replace(recorded, data=name, seed=recipe.seed, precision=precision) == recipe

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from setclr import data
 from setclr.checks import choice
 from setclr.data import ImageSet
-from setclr.data.validation import validation_split
+from setclr.data.sets import validation_split
 from setclr.evaluation.frozen import features, pixels
 from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
 from setclr.evaluation.probes import linear_probe
@@ -52,7 +52,7 @@ def evaluate(
     the probe.
     """
     how = fitted(protocol_named(protocol), run.recipe) if run.recipe else protocol_named(protocol)
-    if run.recipe and data.is_paired(run.recipe.data):
+    if run.recipe and data.known(run.recipe.data).mirror:
         return evaluate_pairs(run, test)
     check_classes(train, test)
     rows, probed = {}, ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
@@ -139,8 +139,7 @@ def device_of(run: Run) -> torch.device:
 
 def side_of_photographs(recipe: ImageRecipe) -> int | None:
     """The side of full views that are cut from files of any size; None if images have one size."""
-    files = recipe.data.startswith(data.FOLDER) or recipe.data in data.TREES
-    return recipe.view_size if files and not recipe.size else None
+    return recipe.view_size if data.known(recipe.data).in_files and not recipe.size else None
 
 
 def labelled(
@@ -152,7 +151,7 @@ def labelled(
     7/8, they are resized to 8/7 of that side, as 256 for 224.
 
     `split`: "test" gives all training images and the test images; "validation" gives two parts of the
-    training images (`data.validation.validation_split`), and so does "held out", which is for encoders that
+    training images (`data.sets.validation_split`), and so does "held out", which is for encoders that
     have been trained on both parts.
 
     With many processes the first makes or downloads the data before the others load them. Raises
@@ -161,7 +160,7 @@ def labelled(
     """
     choice("split", split, SPLITS)
     side = side_of_photographs(recipe)
-    if split == "validation" and (side or data.pretraining_split(recipe.data) != "train"):
+    if split == "validation" and (side or data.known(recipe.data).pretraining != "train"):
         wanted = "data must be labelled images of one size for a validation split"
         raise ValueError(f"{wanted}, got {recipe.data!r}; give a folder a size=, or take another set")
     size = recipe.size or (side and round(side / protocol_named(protocol).centre))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr.checks import choice, integer
+from setclr.data_sets import DATA_SETS
 from setclr.extras import extra
 
 
@@ -103,11 +104,8 @@ INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # initial weights of 
 NORMALISED = {  # mean and deviation of each channel
     "none": None,
     "image": None,  # each image's own
-    "cifar10": ((0.491, 0.482, 0.447), (0.247, 0.243, 0.262)),
     "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # deviations within an image
-    "cifar100": ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
-    "tiny-imagenet": ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
-    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    **{name: one.colours for name, one in DATA_SETS.items() if one.colours},
 }
 
 

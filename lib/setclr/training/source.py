@@ -16,16 +16,18 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from setclr import views as views_of
-from setclr.data import ImageSet, image_set
-from setclr.data.items import item_of
+from setclr.data import ImageSet
+from setclr.data.labels import labels_of
 from setclr.data.streaming import streamed
-from setclr.data.wrapped import labels_of
 from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals
 from setclr.training.batches import Step
 from setclr.training.grad_cache import Group
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
+
+OF_DATASET = "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor(dataset.targets), "
+OF_DATASET += "tuple(dataset.classes)) makes one of a Dataset; LoaderViews takes views that it makes itself"
 
 
 @runtime_checkable
@@ -67,8 +69,7 @@ class ImageViews:
 
         ImageViews(data.load("photo-patches"), views.preset("photo"))
 
-    `images` is an ImageSet, or any Dataset of images that `data.image_set` takes. Raises ValueError for
-    other images or views.
+    Raises ValueError for other images or views; for a Dataset it says how an ImageSet is made of it.
 
     >>> import torch
     >>> from setclr import data, views
@@ -80,10 +81,11 @@ class ImageViews:
 
     things = "images"
 
-    def __init__(self, images: ImageSet | Dataset, views: Sequence[View]):
+    def __init__(self, images: ImageSet, views: Sequence[View]):
         view.check_views(views)
-        self.views = tuple(views)
-        self.images = image_set(images)
+        if not isinstance(images, ImageSet):
+            raise ValueError(f"images must be an ImageSet, got {type(images).__name__}; {OF_DATASET}")
+        self.views, self.images = tuple(views), images
         self.labels, self.digest = self.images.labels, self.images.digest
 
     def __len__(self) -> int:
@@ -112,8 +114,8 @@ class LoaderViews:
         LoaderViews(ImageFolder("photos", transform=lambda image: [augment(image), augment(image)]))
 
     An item is a list or tuple of V views, or a tuple that begins with one. A view is a floating tensor,
-    such as an image (C, H, W); views of one shape go through the encoder together. Labels are those of
-    `data.image_set`.
+    such as an image (C, H, W); views of one shape go through the encoder together. Labels are the Dataset's
+    `targets` or `labels`, -1 without them; a Subset has those of its Dataset.
 
     Before each item the generators of torch, numpy and Python are seeded by the step's key and the place
     in the batch, and restored afterwards. So a transform that draws from these makes the same view in any
@@ -168,6 +170,15 @@ def read(dataset: Dataset, step: Step) -> list[Tensor]:
     for views in zip(*items):
         groups.setdefault(views[0].shape, []).append(torch.stack(views))
     return [torch.stack(of_shape) for of_shape in groups.values()]
+
+
+def item_of(dataset: Any, index: int) -> Any:
+    """`dataset[index]`. An error of the Dataset gets a note that names the item."""
+    try:
+        return dataset[index]
+    except Exception as error:
+        error.add_note(f"item {index} of {type(dataset).__name__} raised it")
+        raise
 
 
 def views_in(item: Any, index: int) -> list[Tensor]:

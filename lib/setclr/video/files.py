@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.data.folders import class_folders, files_of_classes, same_classes
+from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.photographs import THREADS, shown
 from setclr.data.writing import writable
 from setclr.extras import extra
@@ -186,7 +186,7 @@ def folder_files(root: Path, split: str) -> tuple[list[Path], list[int], tuple[s
     train = folders = class_folders(root / "train", needed)
     if split == "test":
         folders = class_folders(root / split, needed)
-        same_classes(root / "train", train, root / split, folders)
+        same_names(root / "train", root / split, train, folders)
     files = files_of_classes(folders, "videos")
     paths = [Path(path) for of_class in files.values() for path in of_class]
     labels = [label for label, of_class in enumerate(files.values()) for _ in of_class]

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from setclr.checks import choice, integer
 from setclr.data.labels import checked_labels
-from setclr.data.patches import PHOTOGRAPHS, SPLITS
+from setclr.data.patches import PHOTOGRAPHS
+from setclr.data_sets import SPLITS
 from setclr.recipes.video import MODALITIES, MOVING
 from setclr.video.files import VideoFiles, folder_files, frames_of
 from setclr.video.flow import flow_of_clips, to_bytes

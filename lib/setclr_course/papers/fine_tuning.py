@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from setclr import views
 from setclr.checks import integer, number
 from setclr.data import ImageSet
-from setclr.data.validation import held_out
+from setclr.data.sets import held_out
 from setclr.evaluation.frozen import features
 from setclr.experiments.tables import check_classes
 from setclr.losses.baselines import Supervised

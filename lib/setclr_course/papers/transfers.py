@@ -11,7 +11,8 @@ from tqdm.auto import tqdm
 
 from setclr import data
 from setclr.checks import boolean, choice, integer
-from setclr.data import FOLDER, TREES, ImageSet
+from setclr.data import ImageSet
+from setclr.data_sets import FOLDER
 from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import knn
 from setclr.evaluation.probes import linear_probe
@@ -124,9 +125,9 @@ def labelled_pair(name: str, root: str | Path, size: int) -> tuple[ImageSet, Ima
         train, test = benchmark(name, root, size)
     else:
         is_folder = isinstance(name, str) and name.startswith(FOLDER)
-        known = [name for name in data.NAMES if not data.is_paired(name)]
-        choice("names", FOLDER + "PATH" if is_folder else name, [*known, *BENCHMARKS])
-        files: dict = {"size": size, "stream": True} if is_folder or name in TREES else {}
+        of_images = [name for name in data.NAMES if not data.known(name).mirror]
+        choice("names", FOLDER + "PATH" if is_folder else name, [*of_images, *BENCHMARKS])
+        files: dict = {"size": size, "stream": True} if data.known(name).in_files else {}
         train, test = (data.load(name, root, split, **files) for split in ("train", "test"))
     for split, part in (("train", train), ("test", test)):
         counts = part.labels.bincount(minlength=len(part.classes)).tolist()

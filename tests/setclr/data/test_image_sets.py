@@ -1,6 +1,9 @@
-"""Sets of images in memory: what they hold, samples, names that are loaded, the file of patches."""
+"""Sets of images in memory: what they hold, samples, names that are loaded, the files of patches."""
 
 import os
+from inspect import signature
+from pathlib import Path
+from pkgutil import resolve_name
 from unittest.mock import Mock, call
 
 import numpy as np
@@ -9,8 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setclr.data import NAMES, ImageSet, load, pretraining_split, sets, two_views
-from setclr.data.validation import validation_split
+from setclr.data import NAMES, ImageSet, known, load, patches, two_views
+from setclr.data.sets import validation_split
+from setclr.data_sets import DATA_SETS
 
 
 def made(labels):
@@ -77,11 +81,11 @@ def test_a_class_of_one_image_is_trained_on():
 @pytest.mark.parametrize("given, message", [
     (dict(name="cifar11"), "name must be .*'cifar11'; did you mean 'cifar10'"),
     *((dict(name=name), "name must be one of 'photo-patches'") for name in ("places365", None, 3)),
+    (dict(name=Path("cifar10")), "name must be one of 'photo-patches'"),
     (dict(name="photo-patches", split="val"), "split must be .*'val'"),
     (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
-    (dict(name="mnist", size=32), "size applies to folder:PATH, tiny.*got size=32"),
-    (dict(name="photo-patches", stream=False), "stream applies to folder:PATH.*got stream="),
-    *((dict(name="folder:x", size=size), f"size must be .*{size}") for size in (0, 2.5, True, "32")),
+    (dict(name="mnist", size=32), "size must be left out for mnist, got 32"),
+    (dict(name="photo-patches", stream=False), "stream must be left out for photo-patches, got False"),
     (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
     (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
 ])  # fmt: skip
@@ -91,25 +95,34 @@ def test_every_wrong_argument_of_load(given, message):
 
 
 def test_only_stl10_is_trained_on_more_than_its_training_split():
-    splits = {name: pretraining_split(name) for name in NAMES}
+    splits = {name: known(name).pretraining for name in NAMES}
     assert len(splits) == 12 and splits == dict.fromkeys(splits, "train") | {"stl10": "unlabelled"}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_an_entry_names_functions_that_take_what_it_gives_them(name):
+    this = DATA_SETS[name]
+    read = resolve_name(f"setclr.data.{this.read}")
+    signature(read).bind(*this.of, Path(), "train", **dict.fromkeys(this.takes))
+    assert not this.validation or callable(resolve_name(f"setclr.data.{this.validation}"))
+    assert bool(this.mirror) == (name in ("stereo-patches", "pairs:"))
 
 
 @pytest.fixture
 def kept(monkeypatch, tmp_path):
     """A small set under a name: the file it is kept in, and what makes it."""
     make = Mock(return_value=(np.zeros((4, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1]), ("a", "b")))
-    monkeypatch.setitem(sets.MADE, "photo-patches", make)
-    return tmp_path / "photo-patches" / "patches.npz", make
+    monkeypatch.setattr(patches, "photo_patches", make)
+    return tmp_path / "photo-patches" / f"train-{patches.FORMAT}.npz", make
 
 
-def test_patches_are_made_once_and_kept_in_one_file(kept):
+def test_patches_are_made_once_and_kept_in_a_file_for_each_split(kept):
     path, make = kept
     for split in ("train", "test", "train"):
         found = load("photo-patches", path.parent.parent, split)
         assert found.images.shape == (4, 3, 8, 8) and found.classes == ("a", "b")
     assert make.mock_calls == [call("train"), call("test")]
-    assert os.listdir(path.parent) == ["patches.npz"]
+    assert sorted(os.listdir(path.parent)) == [path.name.replace("train", "test"), path.name]
 
 
 DAMAGE = {
@@ -118,8 +131,7 @@ DAMAGE = {
     "empty": lambda path, *_: path.write_bytes(b""),
     "array": lambda path, *_: np.save(path.open("wb"), np.zeros(3)),
     "foreign": lambda path, *_: np.savez(path, other=np.zeros(3)),
-    "old": lambda path, _, arrays: np.savez(path, **arrays | {"format": 0}),
-    "unfit": lambda path, _, arrays: np.savez(path, **arrays | {"labels_train": np.arange(4)}),
+    "unfit": lambda path, _, arrays: np.savez(path, **arrays | {"arr_1": np.arange(4)}),
 }
 
 
@@ -129,6 +141,6 @@ def test_a_damaged_or_foreign_file_is_named_and_not_used(kept, damage):
     load("photo-patches", path.parent.parent)
     DAMAGE[damage](path, path.read_bytes(), dict(np.load(path)))
     left = path.read_bytes()
-    with pytest.raises(ValueError, match=r"patches\.npz is truncated or not .*delete it"):
+    with pytest.raises(ValueError, match=r"train-.*\.npz is damaged .*delete it"):
         load("photo-patches", path.parent.parent)
-    assert path.read_bytes() == left and make.call_count == 2
+    assert path.read_bytes() == left and make.call_count == 1

@@ -1,27 +1,31 @@
 """The stream of batches: the same bits from any number of workers, or an error, which keeps its type.
 
-Images in memory, in files and in a Dataset of a user's answer alike.
+Images in memory and in files answer alike.
 """
 
 import multiprocessing
 import os
+import re
 import signal
 import time
 import traceback
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
-from conftest import numpy_shifted, shifted
+from conftest import shifted
 from pictures import grey_level, saved, smooth
 from PIL import Image
 from torch.utils.data import Dataset, Subset, TensorDataset
+from torchvision.transforms.functional import pil_to_tensor
 
-from setclr.data import ImageSet, Photographs, image_set, load
-from setclr.data.streaming import stream_batches, streamed
+from setclr.data import ImageSet, Photographs, load
+from setclr.data.labels import labels_of
+from setclr.data.streaming import streamed
 from setclr.training import ImageViews
+from setclr.training.source import item_of
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))
@@ -40,17 +44,22 @@ def batches(count=5, n=4):
         yield torch.randint(10, (n,), generator=shifted(step)), draw(TWO, n, shifted(100 + step))
 
 
+def seen(files, views, given, workers, device="cpu"):
+    """The views of each batch, of photographs in files."""
+    images = ImageSet(files, torch.zeros(len(files), dtype=torch.int64), ("one",))
+    return images.view_batches(views, given, workers, torch.device(device))
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_what_comes_out_is_a_function_of_the_batches(files, workers):
     state = torch.get_rng_state()
     given = list(batches()) if workers else batches()
-    out = list(stream_batches(files, TWO, given, workers, "cpu"))
+    out = list(seen(files, TWO, given, workers))
     assert torch.equal(state, torch.get_rng_state())
     assert len(out) == 5
-    for (crops, draws), (index, wanted) in zip(out, batches()):
-        assert torch.equal(draws, wanted)
-        assert all(map(torch.equal, crops, files.crops(index, TWO, wanted)))
-        assert [tuple(x.shape) for x in finish(crops, TWO, draws)] == [(2, 4, 3, 16, 16), (1, 4, 3, 8, 8)]
+    for made, (index, draws) in zip(out, batches()):
+        assert all(map(torch.equal, made, finish(files.crops(index, TWO, draws), TWO, draws)))
+        assert [tuple(x.shape) for x in made] == [(2, 4, 3, 16, 16), (1, 4, 3, 8, 8)]
 
 
 def test_workers_read_a_few_batches_ahead_and_no_further(files):
@@ -61,10 +70,10 @@ def test_workers_read_a_few_batches_ahead_and_no_further(files):
             asked.append(step)
             yield torch.tensor([step % 10]), draw(TWO, 1, shifted(step))
 
-    crops = stream_batches(files, TWO, endless(), 2, "cpu")
+    made = seen(files, TWO, endless(), 2)
     for _ in range(3):
-        next(crops)
-    crops.close()
+        next(made)
+    made.close()
     assert 3 < len(asked) < 12
     assert not multiprocessing.active_children()
 
@@ -75,49 +84,49 @@ def test_an_error_is_the_same_from_any_process(files, tmp_path, workers):
     bad.write_text("a letter")
     mixed = Photographs([files.path(0), bad])
     given = [(torch.tensor([i]), draw(TWO, 1, shifted())) for i in (0, 1, 0)]
-    crops = stream_batches(mixed, TWO, given, workers, "cpu")
-    next(crops)
-    with pytest.raises(ValueError, match=rf"^{bad} is no image that can be read .*replace it$"):
-        next(crops)
+    made = seen(mixed, TWO, given, workers)
+    next(made)
+    with pytest.raises(ValueError) as caught:
+        next(made)
+    assert re.fullmatch(rf"{bad} is no image that can be read .*replace it", str(caught.value))
     given = [(torch.tensor([0, 1]), draw(TWO, 3, shifted()))]
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
-        list(stream_batches(files, TWO, given, workers, "cpu"))
+        list(seen(files, TWO, given, workers))
 
 
 def test_signals_to_the_whole_group_leave_the_workers_to_the_parent(files):
-    crops = stream_batches(files, TWO, batches(12), 2, "cpu")
-    first = [next(crops), next(crops)]  # one from each worker: both have started
+    made = seen(files, TWO, batches(12), 2)
+    first = [next(made), next(made)]  # one from each worker: both have started
     for worker in multiprocessing.active_children():
         os.kill(worker.pid, signal.SIGINT)
         os.kill(worker.pid, signal.SIGTERM)
     time.sleep(0.1)
-    rest = list(crops)
+    rest = list(made)
     assert len([*first, *rest]) == 12
     index, draws = list(batches(12))[-1]
-    assert all(map(torch.equal, rest[-1][0], files.crops(index, TWO, draws)))
+    assert all(map(torch.equal, rest[-1], finish(files.crops(index, TWO, draws), TWO, draws)))
 
 
 def test_a_killed_worker_is_said_to_be_one(files, monkeypatch):
     monkeypatch.setattr(Photographs, "crops", lambda *_: os._exit(9))
     with pytest.raises(MemoryError, match=r"a worker process was killed .*/dev/shm.*fewer workers"):
-        list(stream_batches(files, TWO, batches(), 1, "cpu"))
+        list(seen(files, TWO, batches(), 1))
 
 
 def test_bad_arguments_are_refused(files):
     for workers in (-1, 1.5, True):
         with pytest.raises(ValueError, match="workers must be .*got"):
-            next(stream_batches(files, TWO, batches(), workers, "cpu"))
-    with pytest.raises(ValueError, match="images must be Photographs, got Tensor; load with stream=True"):
-        next(stream_batches(files[:], TWO, batches(), 0, "cpu"))
+            next(seen(files, TWO, batches(), workers))
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_crops_arrive_on_the_gpu(files, workers):
-    for (crops, _), (index, wanted) in zip(stream_batches(files, TWO, batches(), workers, "cuda"), batches()):
-        assert all(x.is_cuda for x in crops)
-        assert all(map(torch.equal, [x.cpu() for x in crops], files.crops(index, TWO, wanted)))
+def test_views_arrive_on_the_gpu(files, workers):
+    for made, (index, draws) in zip(seen(files, TWO, batches(), workers, "cuda"), batches()):
+        assert all(x.is_cuda for x in made)
+        expected = finish(files.crops(index, TWO, draws), TWO, draws)
+        torch.testing.assert_close([x.cpu() for x in made], expected, rtol=0, atol=1e-3)
 
 
 # Datasets of users
@@ -143,30 +152,20 @@ PLAIN = (View(size=12, jitter_p=0, grey=0), View(size=8, jitter_p=0, grey=0))
 LABELS = [0, 1, 2, 0, 1, 2]
 
 
-def seen_as(kind: str, images: torch.Tensor, i: int):
-    """An item as torchvision's data sets have them: an image and its class."""
-    picture = Image.fromarray(images[i].permute(1, 2, 0).numpy())
-    return {"PIL": picture, "uint8": images[i], "floating": images[i] / 255}[kind], LABELS[i]
-
-
 @pytest.fixture(scope="module")
 def memory() -> ImageSet:
     images = torch.randint(0, 256, (6, 3, 20, 20), generator=shifted(0), dtype=torch.uint8)
     return ImageSet(images, torch.tensor(LABELS), ("a", "b", "c"))
 
 
-@pytest.fixture(params=["memory", "files", "PIL", "uint8", "floating"])
-def source(request, memory, tmp_path) -> ImageSet:
-    if request.param == "files":
-        return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
-    own = Own(partial(seen_as, request.param, memory.images), targets=LABELS, classes=memory.classes)
-    return ImageViews(memory if request.param == "memory" else own, PLAIN).images
+@pytest.fixture
+def in_files(memory, tmp_path) -> ImageSet:
+    return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
 
 
-def test_parts_of_all_kinds_are_the_same(memory, source):
-    """And leave files in files."""
-    source.verify()
-    assert source.in_ram == (source is memory) and source.classes == memory.classes
+def test_parts_of_files_are_files_with_the_same_pixels(memory, in_files):
+    source = in_files
+    assert memory.in_ram and not source.in_ram
     assert torch.equal(source.sample(4).images[:], memory.sample(4).images)
     for index in (slice(0, 6), slice(2, 5), torch.tensor([5, 5, 0]), torch.arange(6) > 3):
         part = source.subset(index)
@@ -176,19 +175,14 @@ def test_parts_of_all_kinds_are_the_same(memory, source):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_all_kinds_give_the_same_views_but_for_rounding_to_grey_levels(memory, source, workers):
+def test_files_give_the_same_views_but_for_rounding_to_grey_levels(memory, in_files, workers):
     batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
     cpu = torch.device("cpu")
-    both = (one.view_batches(PLAIN, batches, workers, cpu) for one in (memory, source))
+    both = (one.view_batches(PLAIN, batches, workers, cpu) for one in (memory, in_files))
     for mine, theirs in zip(*both, strict=True):
         assert [x.shape for x in mine] == [(1, 3, 3, 12, 12), (1, 3, 3, 8, 8)]
         for x, y in zip(mine, theirs, strict=True):
             torch.testing.assert_close(x, y, rtol=0, atol=1.01 / 255)
-
-
-def test_grey_images_of_a_dataset_get_three_channels(memory):
-    grey = memory.images[0, :1]
-    assert torch.equal(image_set([(grey,)] * 2).images[:], grey.expand(2, 3, -1, -1))
 
 
 def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tmp_path):
@@ -204,46 +198,40 @@ def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tm
     assert memory.digest().startswith("6 images with checksum ")
 
 
-PICTURE = Image.fromarray(numpy_shifted(0).integers(0, 256, (8, 8, 3), np.uint8))
-NAN = torch.full((3, 8, 8), torch.nan)
+def test_a_dataset_is_refused_with_the_line_that_makes_an_image_set_of_it():
+    dataset = [(Image.new("RGB", (4, 4), (9, i, 0)), i % 2) for i in range(3)]
+    with pytest.raises(ValueError, match="images must be an ImageSet, got Named; ImageSet") as caught:
+        ImageViews(Named(dataset), PLAIN)
+    (line,) = re.findall(r"ImageSet\(torch.*classes\)\)", str(caught.value))
+    names = {"torch": torch, "ImageSet": ImageSet, "pil_to_tensor": pil_to_tensor}
+    made = eval(line, names | {"dataset": Named(dataset)})
+    assert made.images[:, 1, 0, 0].tolist() == [0, 1, 2] and made.labels.tolist() == [0, 1, 0]
+    assert made.classes == ("a", "b") and len(ImageViews(made, PLAIN)) == 3
 
 
-@pytest.mark.parametrize("item, said", [
-    *((views, "gives several views; wrap it in") for views in (
-        (PICTURE, PICTURE), ([PICTURE] * 2, 1), (torch.zeros(3, 8, 8).byte(),) * 2,
-        (torch.rand(3, 8, 8), torch.rand(3, 4, 4)))),
-    *((pixels, r"in \[0, 1\]: leave Normalize out") for pixels in (torch.rand(3, 8, 8) * 9, NAN)),
-    (NAN.long(), r"uint8, or floating in \[0, 1\], got torch.int64"), ("a path", "got str"),
-    (NAN[0], r"tensor \(1 or 3, H, W\), got \(8, 8\)"),
-])  # fmt: skip
-def test_what_is_not_one_image_is_refused_and_views_are_not_halved(item, said):
-    with pytest.raises(ValueError, match=f"image 0 of Own cannot be used: .*{said}"):
-        image_set(Own(lambda i: item))
+class Named(list):
+    """As torchvision's data sets are: items, `targets` and `classes`."""
 
-
-def test_what_follows_an_image_may_be_a_label_of_any_kind():
-    for label in (3, "a", torch.tensor(3), torch.rand(5), torch.rand(8, 8), None):
-        assert len(image_set(Own(lambda i, label=label: (PICTURE, label)))) == 6
+    targets, classes = [0, 1, 0], ["a", "b"]
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 1.7, 0, 0, 0], [0, 1, float("nan"), 0, 0, 0], list("abcdef"),
                                     [0, 1], [0, 1, -2, 0, 0, 0], [[0, 1]] * 6])  # fmt: skip
 def test_labels_are_checked_before_they_are_cast(labels):
     with pytest.raises(ValueError, match="^labels must be 6 whole numbers"):
-        image_set(Own(random_image, labels=labels))
+        labels_of(Own(random_image, labels=labels), "dataset")
 
 
 def test_labels_are_found_where_they_are():
     for name in ("targets", "labels"):
         one = Own(random_image, **{name: [0, 1, 2.0, 0, -1, 2]}, classes=["a", "b", "c"])
-        assert image_set(one).labels.tolist() == [0, 1, 2, 0, -1, 2]
-        part = image_set(Subset(Subset(one, [5, 4, 3, 2]), [3, 1]))
-        assert part.labels.tolist() == [2, -1] and part.classes == ("a", "b", "c")
-    assert image_set(Own(random_image, targets=LABELS)).classes == ("0", "1", "2")
-    bare = image_set(TensorDataset(torch.rand(6, 3, 8, 8)))
-    assert bare.labels.tolist() == [-1] * 6 and bare.classes == ()
-    with pytest.raises(ValueError, match="classes must name all labels, got 2 names and the label 2"):
-        image_set(Own(random_image, targets=LABELS, classes=["a", "b"]))
+        labels, classes = labels_of(one, "dataset")
+        assert labels.tolist() == [0, 1, 2, 0, -1, 2] and classes == ("a", "b", "c")
+        labels, classes = labels_of(Subset(Subset(one, [5, 4, 3, 2]), [3, 1]), "dataset")
+        assert labels.tolist() == [2, -1] and classes == ("a", "b", "c")
+    assert labels_of(Own(random_image, targets=LABELS), "dataset")[1] == ("0", "1", "2")
+    labels, classes = labels_of(TensorDataset(torch.rand(6, 3, 8, 8)), "dataset")
+    assert labels.tolist() == [-1] * 6 and classes == ()
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:
@@ -252,8 +240,8 @@ def fails(error: Exception, i: int) -> torch.Tensor:
     return random_image(i)
 
 
-def read(images: Photographs, i: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    return images[i], [torch.tensor(i)]
+def read(dataset: Dataset, i: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    return item_of(dataset, i), [torch.tensor(i)]
 
 
 ERRORS = [KeyError("angle"), MemoryError(), OSError("gone"), UnicodeDecodeError("ascii", b"a", 0, 1, "odd")]
@@ -261,13 +249,12 @@ ERRORS = [KeyError("angle"), MemoryError(), OSError("gone"), UnicodeDecodeError(
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_an_error_of_a_dataset_keeps_its_type_its_item_and_its_line(error, workers):
-    """Its type, if that takes a message; else it is a RuntimeError."""
-    images = image_set(Own(partial(fails, error))).images
-    kept = type(error) if error in ERRORS[:3] else RuntimeError
-    with pytest.raises(kept, match=f"item 5 of Own raised {type(error).__name__}") as caught:
-        list(streamed(partial(read, images), range(6), workers, "cpu"))
-    assert type(caught.value) is kept and str(caught.value).count("item 5") == 1
+def test_an_error_of_a_dataset_keeps_its_type_its_message_and_its_line_and_names_the_item(error, workers):
+    own = Own(partial(fails, copy(error)))
+    with pytest.raises(type(error)) as caught:
+        list(streamed(partial(read, own), range(6), workers, "cpu"))
+    assert type(caught.value) is type(error) and str(caught.value) == str(error)
+    assert caught.value.__notes__[0] == "item 5 of Own raised it"
     assert "raise error" in "".join(traceback.format_exception(caught.value))
 
 
@@ -280,13 +267,17 @@ def test_an_error_that_cannot_be_sent_does_not_hang():
 
 def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     """Nor one whose class the workers do not know, as that of a notebook's cell: it is sent by its name."""
-    read_it = partial(read, image_set(Own(lambda i: random_image(i))).images)
+    read_it = partial(read, Own(lambda i: random_image(i)))
     how = multiprocessing.get_context("forkserver")
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", how)
-    message = r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
-    for unpicklable in (read_it, Unknown()):
-        with pytest.raises(ValueError, match=message):
-            list(streamed(unpicklable, range(6), 1, "cpu"))
+    with pytest.raises(
+        ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
+    ):
+        list(streamed(read_it, range(6), 1, "cpu"))
+    with pytest.raises(
+        MemoryError, match="a Dataset whose class stands in a notebook's cell needs workers=0"
+    ):
+        list(streamed(Unknown(), range(6), 1, "cpu"))
     assert len(list(streamed(read_it, range(6), 0, "cpu"))) == 6
 
 

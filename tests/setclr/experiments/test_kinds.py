@@ -382,5 +382,5 @@ def test_views_of_several_sizes_go_through_the_encoder_size_by_size():
 def test_items_that_are_no_views_are_named(item, said):
     with pytest.raises(ValueError, match=said):
         ready(Ready(item)).fit()
-    with pytest.raises(ValueError, match="dataset must be an ImageSet, or a Dataset with a length"):
+    with pytest.raises(ValueError, match="dataset must be a Dataset with a length"):
         LoaderViews(5)

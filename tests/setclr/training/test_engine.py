@@ -257,7 +257,7 @@ SOURCE = ImageViews(FEW, VIEWS)
     (lambda: Trainer(SOURCE, Own(), models.head(6, 16, 8), 0.5), "loss must be"),
     (lambda: Trainer(ImageViews(FEW, VIEWS[:1]), Own(), nn.Identity(), Supervised(),
                      batch=16), "head must have a linear layer"),
-    (lambda: ImageViews(5, VIEWS), "images must be an ImageSet, or a Dataset with"),
+    (lambda: ImageViews(5, VIEWS), "images must be an ImageSet, got int; ImageSet"),
     (lambda: ImageViews(FEW, "photo"), "views must be a tuple of View"),
 ])  # fmt: skip
 def test_parts_and_arguments_that_do_not_fit_are_named(make, message):

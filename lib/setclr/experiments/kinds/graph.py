@@ -8,7 +8,7 @@ import pandas as pd
 from torch import nn
 
 from setclr.checks import choice
-from setclr.data.validation import fifth
+from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
 from setclr.experiments.run import Run, beside_untrained
@@ -59,7 +59,7 @@ def labelled(
         raise ValueError(f"graphs must have labels to be measured, got none in {recipe.data}; give each a y")
     if split == "test":
         return graphs, graphs
-    held = fifth(graphs.labels)
+    held = held_out_mask(graphs.labels)
     return graphs.subset(~held), graphs.subset(held)
 
 

@@ -10,6 +10,7 @@ from setclr import models as models_of
 from setclr import views
 from setclr.checks import integer
 from setclr.data import ImageSet
+from setclr.data_sets import FOLDER
 from setclr.evaluation.protocols import OWN, protocol_named
 from setclr.experiments.embedding import embed_folder
 from setclr.experiments.pairs import best_epoch as watch
@@ -24,26 +25,23 @@ __all__ = ["accuracies", "channels", "embed", "evaluate", "labelled", "load", "m
 
 
 def load(recipe: ImageRecipe, root: str | Path, given: ImageSet | None = None) -> ImageSet:
-    in_full = recipe.data.startswith(data_of.FOLDER) and recipe.view_size is not None and recipe.size is None
+    known = data_of.known(recipe.data)
+    in_full = recipe.data.startswith(FOLDER) and recipe.view_size is not None and recipe.size is None
     loaded = [] if given is None else [given]
 
     def load_here() -> None:
-        split = "train" if recipe.labels else data_of.pretraining_split(recipe.data)
+        split = "train" if recipe.labels else known.pretraining
         stream = True if in_full else None
         loaded.append(data_of.load(recipe.data, root, split, recipe.size, stream=stream))
 
-    def load_first() -> None:
-        load_here()
-        loaded[0].verify()
-
     if given is None:
-        from_first(load_first)
+        from_first(load_here)
     if not loaded:
         load_here()
     images = loaded[0]
-    if data_of.is_paired(recipe.data) and given is None:
-        kept, _ = data_of.split_pairs(data_of.two_views(images))
-        images = data_of.paired(kept, "together" if recipe.data == data_of.STEREO else "apart")
+    if known.mirror and given is None:
+        to_train, _ = data_of.split_pairs(data_of.two_views(images))
+        images = data_of.paired(to_train, known.mirror)
     if recipe.images and len(images) > 1:  # `Batches` raises the error for a single image
         hint = f"{recipe.data} has {len(images)}"
         integer("images", recipe.images, least=2, most=len(images), hint=hint)

@@ -1,6 +1,5 @@
 """Videos: clips of each, a 3D encoder, and retrieval and a linear probe, as in CoCLR."""
 
-from collections import Counter
 from collections.abc import Callable
 from mimetypes import guess_type
 from pathlib import Path
@@ -11,9 +10,9 @@ import torch
 from torch import nn
 
 from setclr.checks import choice
-from setclr.data.any_folder import files_below, warn_of, without_damaged
+from setclr.data.folders import files_below, without_damaged
 from setclr.data.photographs import shown
-from setclr.data.validation import fifth
+from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.run import Run, beside_untrained
@@ -61,7 +60,7 @@ def labelled(
     train = load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
     if split == "test":
         return train, load_videos(recipe.data, "test", recipe.modality, root, recipe.size)
-    held = fifth(next(iter(train.labels.values())))
+    held = held_out_mask(next(iter(train.labels.values())))
     return train.subset(~held), train.subset(held)
 
 
@@ -101,9 +100,7 @@ def embed(
     """`place` is a folder with video files in it, at any depth."""
     recipe = run.recipe
     is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
-    others: Counter[str] = Counter()
-    files = files_below(place, is_video, "video files (.mp4, .avi, …)", others)
-    warn_of(others)
+    files = files_below(place, is_video, "video files (.mp4, .avi, …)", warn=True)
     side = size or recipe.size
     paths = [*map(Path, without_damaged(files, lambda x: decoded(Path(x), side)) if skip_damaged else files)]
     if run.channels == 2:
