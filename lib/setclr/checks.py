@@ -73,34 +73,12 @@ def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str
     options = list(options)
     if value not in options:
         many = len(options) > 20
-        text = str(value)
-        near = nearest(text, options, 3) if many else difflib.get_close_matches(text, options, n=1)
+        near = difflib.get_close_matches(str(value), options, *((3, 0.3) if many else (1,)))
         rest = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         rest += f"; {hint}" if hint else ""
         listed = f"the {len(options)} there are" if many else ", ".join(map(repr, options))
         raise ValueError(f"{name} must be one of {listed}, got {value!r}{rest}")
     return value
-
-
-def nearest(text: str, options: Iterable[str], count: int) -> list[str]:
-    """The `count` options that are most like the text, best first; an empty list for an empty text.
-
-    Spaces and hyphens separate words. They are compared word by word, so part of a long name finds it.
-    """
-    words = text.lower().replace("-", " ").split()
-    if not words:
-        return []
-
-    def likeness(option: str) -> float:
-        parts = option.lower().split("-")
-        found = sum(max(_alike(word, part) for part in parts) for word in words) / len(words)
-        return found + _alike(text.lower(), option.lower())
-
-    return sorted(options, key=likeness, reverse=True)[:count]
-
-
-def _alike(a: str, b: str) -> float:
-    return difflib.SequenceMatcher(None, a, b).ratio()
 
 
 def printable(text: str) -> str:

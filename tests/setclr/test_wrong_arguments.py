@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
-from setclr.checks import boolean, choice, integer, nearest, number
+from setclr.checks import boolean, choice, integer, number
 from setclr.checks import setting as magnitude
 from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
@@ -289,8 +289,3 @@ def test_a_short_list_is_printed_and_of_a_long_one_the_nearest_are_named():
         with pytest.raises(ValueError, match=f"^fruit must be one of {said}; eat it$"):
             choice("fruit", value, names, hint="eat it")
     assert choice("recipe", MANY[5], MANY) == MANY[5]
-
-
-def test_parts_of_a_name_find_it():
-    assert nearest("tabl4 mmcl", MANY, 1) == ["paper-table4-mmcl"]
-    assert nearest("4", ["a-4", "b-5"], 2) == ["a-4", "b-5"] and nearest("", MANY, 3) == []

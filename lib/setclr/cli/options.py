@@ -1,5 +1,6 @@
 """Options that several commands share, with their help, and the filter of recipe names."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,13 +37,12 @@ def folder_of(run: Path) -> Path:
 
 def named(words: tuple[str, ...]) -> list[str]:
     """The recipes whose names have all of these words. Raises ValueError if there are none."""
-    from setclr.checks import nearest
     from setclr.recipes import RECIPES, registry
 
     names = [name for name in RECIPES if all(word in name for word in words)]
     if not names:
         text = " ".join(words)
-        near = f"the nearest are {', '.join(nearest(text, RECIPES, 3))}"
+        near = f"the nearest are {', '.join(get_close_matches(text, RECIPES, 3, 0))}"
         near += f"; {registry.missing() or 'setclr recipes lists them all'}"
         raise ValueError(f"no recipe's name has all of {text!r}; {near}")
     return names
