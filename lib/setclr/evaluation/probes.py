@@ -17,7 +17,7 @@ from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import check_bank, in_parts
 from setclr.evaluation.protocols import OnViews
-from setclr.losses.baselines import Supervised
+from setclr.losses.supervised import Supervised
 from setclr.training.devices import Machine
 from setclr.training.distributed import world
 from setclr.training.optimisers import LRSchedule, make_optimiser

@@ -4,8 +4,9 @@ import inspect
 import warnings
 from collections import ChainMap
 
+from setclr.checks import choice
+from setclr.extras import RECIPES, loaded
 from setclr.losses.base import Objective, SetLoss, check_labels
-from setclr.losses.baselines import BASELINES, Baseline
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
@@ -21,6 +22,7 @@ from setclr.losses.relatives import (
     InvaSpread,
 )
 from setclr.losses.sparse import SparseCLR
+from setclr.losses.supervised import Supervised
 from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
 
@@ -28,9 +30,18 @@ OTHERS = (AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, Decoupl
 LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL, *OTHERS)
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "capabilities", "check_labels", "learnable",
+__all__ = [*BY_NAME, "Objective", "SetLoss", "Supervised", "capabilities", "check_labels", "learnable",
            "parse"]  # fmt: skip
-NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
+NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, {"Supervised": Supervised})
+
+
+def class_named(name: str) -> type[Objective]:
+    """The class of that name, also of the baselines that an installed package registers (`extras.loaded`)."""
+    if name in NAMED:
+        return NAMED[name]
+    others = {key: kind for one in loaded(RECIPES) for key, kind in getattr(one, "losses", {}).items()}
+    hint = "" if others else "the papers' baselines come with the course: clone the repository and run `make`"
+    return {**NAMED, **others}[choice("loss", name, [*NAMED, *others], hint)]
 
 
 def __getattr__(name: str) -> type[Objective]:
@@ -57,7 +68,7 @@ def parse(text: str) -> Objective:
     Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
     more than 1,000 characters or 400 parts, or any other expression.
     """
-    return read(text, dict(NAMED))
+    return read(text, class_named)
 
 
 def capabilities() -> str:

@@ -37,8 +37,8 @@ class Objective(Made):
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
     have more than two views. One that takes labels takes `positives`, too. `supervised`: whether it is made
-    for labels. `targets`: the target that it needs for each image, "labels" or "clusters", or None. `local`:
-    the numbers of features and channels of the `models.LocalFeatures` that it needs, or None.
+    for labels. `classifies`: whether z are the scores of classes, so that it always gets labels. `headless`:
+    whether z are the encoder's own features, without a head.
 
     Settings may be changed later, by `loss.temperature = 0.1`. The constructor checks them then, too.
 
@@ -49,8 +49,8 @@ class Objective(Made):
 
     takes: frozenset[str] = frozenset()
     supervised: bool = False
-    targets: str | None = None
-    local: tuple[int, int] | None = None
+    classifies: bool = False
+    headless: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,9 +74,9 @@ class Objective(Made):
         """Whether the inner solver branches on values: this stalls a GPU and cannot be compiled."""
         return False
 
-    def prepare(self, views: list) -> list:
-        """The encoder's inputs, made from views (V, N, C, S, S), one tensor for each size S."""
-        return views
+    def task(self, trainer: Any) -> Any:
+        """What a Trainer does for this loss, a `training.task.Task`; None: it gives it labels if asked to."""
+        return None
 
     def __repr__(self) -> str:
         parameters = signature(type(self)).parameters.values()
@@ -89,7 +89,7 @@ class Objective(Made):
 
 
 def check_labels(loss: Objective, labels: bool) -> bool:
-    """`labels`: whether a training run gives the loss labels.
+    """Whether a training run gives the loss labels: `labels`, or always where it classifies.
 
     >>> from setclr.losses import InfoNCE, check_labels
     >>> check_labels(InfoNCE(), True)
@@ -98,6 +98,8 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     Raises ValueError if it gives them to a loss that takes none, or none to a supervised one.
     """
     boolean("labels", labels)
+    if loss.classifies:
+        return True
     if labels and "labels" not in loss.takes:
         raise ValueError(
             f"labels must be False for {loss}, which takes no labels; InfoNCE and SupCon take them"

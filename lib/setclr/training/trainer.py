@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from setclr import models, views
+from setclr import views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
@@ -22,11 +22,10 @@ from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.metrics import Metric, advance, progress_bar
-from setclr.training.momentum import Keys, MomentumEncoder
+from setclr.training.momentum import Keys, MomentumEncoder, outputs
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.source import Source
-from setclr.training.targets import Targets
-from setclr.views.numbers import sent
+from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
@@ -82,7 +81,11 @@ class Trainer:
         distributed.refuse_different(self.things, lambda: self.digest)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
-        sources.refuse_unlabelled(source, labels or loss.targets == "labels")
+        sources.refuse_unlabelled(source, self.labels)
+        if loss.classifies:
+            classes = int(source.labels.max()) + 1
+            hint = f"each of the {classes} classes needs an output"
+            integer("embedding", outputs(head), least=classes, hint=hint)
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         how = batch if isinstance(batch, Batching) else Batching(batch)
         n, of_class = how.size, how.images_per_class
@@ -97,9 +100,9 @@ class Trainer:
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
         learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
         self.optimiser = check_optimiser(optimiser, learnt)
-        self.targets = Targets(loss, source, self.batches, encoder, head) if loss.targets else None
+        self.task: Task = loss.task(self) or Task(self)
         self.grad_cache = GradCache(
-            models.LocalFeatures(encoder, *loss.local) if loss.local else encoder,
+            self.task.encoder,
             nn.Sequential(head, self.predictor) if keys and keys.predictor else head,
             self.precision, machine.chunk,
         )  # fmt: skip
@@ -244,7 +247,7 @@ class Trainer:
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
             "data": self.digest, **self._weights(), "optimiser": self.optimiser.state_dict(),
             "scaler": self.precision.scaler.state_dict(), "not_finite": self.not_finite,
-            "targets": self.targets.state() if self.targets else None, "random": random,
+            "targets": self.task.state(), "random": random,
         }  # fmt: skip  # fmt: skip
 
     def _weights(self) -> dict:
@@ -259,6 +262,11 @@ class Trainer:
         """
         self._refuse_other_run(state, where)
         self._refuse_other_parts(state, where)
+        if len(state.get("values", ())):
+            try:
+                self.task.restore(state.get("targets"))
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}; {checkpoint.REMEDY}") from error
         for name in (*checkpoint.MODULES, "optimiser"):
             getattr(self, name).load_state_dict(state.get(name, {}))
         for weight, kept in self.optimiser.state.items():
@@ -273,8 +281,6 @@ class Trainer:
         self.precision.scaler.load_state_dict(state.get("scaler") or self.precision.scaler.state_dict())
         if self.momentum_encoder:
             self.momentum_encoder.load_state_dict(state["keys"])
-        if self.targets and len(values):
-            self.targets.restore(state.get("targets"))
         self.random = state.get("random") or {"cpu": state["rng"]}
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
@@ -315,8 +321,6 @@ class Trainer:
             raise ValueError(f"{complaint.format('scaler')}; {remedy}")
         if self.momentum_encoder:
             self.momentum_encoder.refuse_other(state["keys"], complaint)
-        if self.targets and len(state.get("values", ())):
-            self.targets.refuse_other_clusters(state.get("targets"), where)
         kept = state.get("random") or {"cpu": state["rng"]}
         checkpoint.refuse_bad_generators(kept, self.device.type, where)
 
@@ -326,9 +330,8 @@ class Trainer:
         before, started = self.seconds, time.perf_counter()
         what = f"a batch of {self.batches.batch} on {self.device}"
         remedy = f"chunk=N puts N {self.things} through the encoder in one go; or take a smaller batch"
-        self.order = self.batches.of(epoch) if self.labels else ()
-        if self.targets:
-            self.targets.begin(epoch, self.step % self.steps == 0)
+        self.order = self.batches.of(epoch)
+        self.task.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
             own = seeded_globals(self.batches.seed, self.step, rank(), torch_too=False)  # for the encoder
@@ -368,7 +371,7 @@ class Trainer:
         factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
-        x = self.loss.prepare(x)
+        x = self.task.prepare(x)
         self._compile_once(x)
         self.optimiser.zero_grad()
         more = self.loss_arguments(x)
@@ -384,13 +387,9 @@ class Trainer:
         return loss
 
     def loss_arguments(self, x: list[Group]) -> dict[str, Tensor]:
-        """The loss's arguments beside embeddings: targets, or labels, and the momentum encoder's keys."""
-        if self.targets:
-            return self.targets.of(self.step % self.steps, self.device)
-        more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
-        if self.labels:
-            more["labels"] = sent(self.source.labels[self.order[self.step % self.steps]], self.device)
-        return more
+        """The loss's arguments beside embeddings: the momentum encoder's keys, and what its task gives."""
+        keys = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
+        return keys | self.task.arguments_at(self.order[self.step % self.steps])
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""

@@ -23,8 +23,7 @@ from tqdm.auto import tqdm
 from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
-from setclr.losses import GroCo, InfoNCE, SupCon
-from setclr.losses.baselines import Supervised
+from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
 from setclr.training import Batching, ImageViews, LRSchedule, Machine, TensorBoard, Trainer, compiling
 from setclr.training import trainer as engine
 from setclr.training.batches import Batches
