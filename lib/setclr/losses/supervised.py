@@ -4,8 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.checks import dense, values_readable
+from setclr.checks import dense, finite, values_readable
 from setclr.losses.base import Objective
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class Supervised(Objective):
@@ -37,34 +39,27 @@ class Supervised(Objective):
         labels = checked_labels(labels, z)
         with torch.autocast(z.device.type, enabled=False):
             z = z.to(torch.promote_types(z.dtype, torch.float32))
-            return F.cross_entropy(
-                z.flatten(0, 1), labels.repeat(len(z)), None if weight is None else weight.to(z.dtype)
-            )
+            weight = None if weight is None else weight.to(z.dtype)
+            return F.cross_entropy(z.flatten(0, 1), labels.repeat(len(z)), weight)
 
 
 def check_outputs(z: Tensor) -> None:
-    """Raises ValueError unless z is (V, N, E), floating, not empty and finite."""
+    """Raises ValueError unless z is (V, N, E), floating, dense, not empty and finite."""
     if not isinstance(z, Tensor) or z.ndim != 3 or not z.is_floating_point() or 0 in z.shape:
         got = f"{tuple(z.shape)} {z.dtype}" if isinstance(z, Tensor) else type(z).__name__
         raise ValueError(f"z must be (V, N, E), floating and not empty, got {got}")
     dense("z", z)
-    if values_readable(z) and not (finite := z.detach().isfinite()).all():
-        where = (~finite).nonzero()[0].tolist()
-        raise ValueError(f"z{where} must be finite, got NaN or inf; look for a diverged step")
+    finite("z", z.detach())
 
 
 def checked_labels(labels: Tensor | None, z: Tensor) -> Tensor:
     """The labels. Raises ValueError unless they are (N,) integers in 0 … E − 1."""
-    wanted = f"labels must be a tensor of {z.shape[1]} integers on {z.device}"
-    if not isinstance(labels, Tensor):
-        raise ValueError(f"{wanted}, got {type(labels).__name__}; use torch.tensor(labels)")
+    _, N, E = z.shape
+    if not isinstance(labels, Tensor) or labels.shape != (N,) or labels.dtype not in INTEGERS:
+        got = f"{labels.dtype} {tuple(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
+        raise ValueError(f"labels must be a tensor of {N} integers, got {got}; torch.tensor makes one")
     dense("labels", labels)
-    counts = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
-    if labels.shape != z.shape[1:2] or not counts or labels.device != z.device:
-        raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
-    if values_readable(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < z.shape[2]:
-        raise ValueError(
-            f"labels must be in 0 to {z.shape[2] - 1}, one of E = {z.shape[2]} outputs, got "
-            f"{int(labels.min())} to {int(labels.max())}; the recipe's embedding is the number of classes"
-        )
-    return labels
+    if values_readable(labels) and not 0 <= (least := int(labels.min())) <= (most := int(labels.max())) < E:
+        hint = "the recipe's embedding is the number of classes"
+        raise ValueError(f"labels must be in 0 to {E - 1}, for E = {E}, got {least} to {most}; {hint}")
+    return labels.long()

@@ -28,6 +28,7 @@ class ClipViews:
     """
 
     things = "videos"
+    dims = 5
 
     def __init__(self, videos: VideoSet, views: Sequence[View], frames: int = 8, stride: int = 1):
         check_views(views)
@@ -43,10 +44,6 @@ class ClipViews:
             found.update(labels.numpy().tobytes())
         found.update(self.videos.fingerprint())
         return f"{len(self)} videos with checksum {found.hexdigest()[:12]}"
-
-    def shapes(self, n: int) -> list[tuple[int, ...]]:
-        sides = [one.size or self.videos.side for one in self.views]
-        return [(n, self.videos.channels, self.frames, side, side) for side in sides]
 
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool

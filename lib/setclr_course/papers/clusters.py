@@ -14,7 +14,7 @@ from setclr.losses.supervised import Supervised
 from setclr.seeding import seeded
 from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
-from setclr.training.source import ImageViews, things_of
+from setclr.training.source import ImageViews
 from setclr.training.task import Task
 from setclr.training.trainer import Trainer
 from setclr.views.numbers import sent
@@ -47,7 +47,7 @@ class Clusters(Task):
         super().__init__(trainer)
         source, self.count = trainer.source, outputs(trainer.head)
         if not isinstance(source, ImageViews) or not source.images.in_ram:
-            got = source.images if isinstance(source, ImageViews) else things_of(source)
+            got = source.images if isinstance(source, ImageViews) else trainer.things
             raise ValueError(f"data must be images in RAM for {trainer.loss}, got {got}")
         integer("embedding", self.count, least=2, most=len(source), hint="it is the number of clusters")
         self.images: Images = source.images.images
