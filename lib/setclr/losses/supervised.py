@@ -53,13 +53,15 @@ def check_outputs(z: Tensor) -> None:
 
 
 def checked_labels(labels: Tensor | None, z: Tensor) -> Tensor:
-    """The labels. Raises ValueError unless they are (N,) integers in 0 … E − 1."""
+    """The labels. Raises ValueError unless they are (N,) integers in 0 … E − 1, where z is."""
     _, N, E = z.shape
-    if not isinstance(labels, Tensor) or labels.shape != (N,) or labels.dtype not in INTEGERS:
-        got = f"{labels.dtype} {tuple(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
-        raise ValueError(f"labels must be a tensor of {N} integers, got {got}; torch.tensor makes one")
+    wanted = f"labels must be a tensor of {N} integers on {z.device}"
+    if not isinstance(labels, Tensor):
+        raise ValueError(f"{wanted}, got {type(labels).__name__}; torch.tensor(labels) is one")
     dense("labels", labels)
-    if values_readable(labels) and not 0 <= (least := int(labels.min())) <= (most := int(labels.max())) < E:
-        hint = "the recipe's embedding is the number of classes"
-        raise ValueError(f"labels must be in 0 to {E - 1}, for E = {E}, got {least} to {most}; {hint}")
+    if labels.shape != (N,) or labels.dtype not in INTEGERS or labels.device != z.device:
+        raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
+    if values_readable(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < E:
+        got = f"{int(labels.min())} to {int(labels.max())}; the recipe's embedding is the number of classes"
+        raise ValueError(f"labels must be in 0 to {E - 1}, one of E = {E} outputs, got {got}")
     return labels.long()

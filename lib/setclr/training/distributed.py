@@ -208,7 +208,9 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _sum(x)
+        total = x.clone(memory_format=torch.contiguous_format)  # all_reduce works in place
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -219,13 +221,7 @@ def average_gradients(module: nn.Module) -> None:
     """Replace the gradients of a module outside DistributedDataParallel by their mean over processes."""
     for parameter in module.parameters():
         if world() > 1 and parameter.grad is not None:
-            parameter.grad = _sum(parameter.grad) / world()
-
-
-def _sum(x: Tensor) -> Tensor:
-    total = x.clone(memory_format=torch.contiguous_format)  # all_reduce works in place
-    dist.all_reduce(total)
-    return total
+            parameter.grad = _Sum.apply(parameter.grad) / world()
 
 
 def _many() -> bool:

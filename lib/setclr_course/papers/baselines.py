@@ -12,7 +12,6 @@ from setclr.checks import integer
 from setclr.losses import Objective
 from setclr.losses.supervised import check_outputs
 from setclr.models.encoders import normalise
-from setclr.training.grad_cache import Group
 from setclr.training.task import Task
 from setclr.training.trainer import Trainer
 
@@ -38,7 +37,7 @@ class Rotation(Objective):
 class QuarterTurns(Task):
     """Shows the encoder every image in all four rotations."""
 
-    def prepare(self, views: list[Group]) -> list[Group]:
+    def prepare(self, views: list) -> list:
         """(1, N, C, S, S) → (4, N, C, S, S), turned counter-clockwise by 0, 90, 180 and 270 degrees.
 
         Raises ValueError for views that cannot be turned.

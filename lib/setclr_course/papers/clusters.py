@@ -122,9 +122,9 @@ def reinitialise(layer: nn.Linear, *key: int) -> None:
 
 
 def _features(encoder: nn.Module, images: Images) -> Tensor:
-    device, training = next(encoder.parameters()).device, encoder.training
+    weight, training = next(encoder.parameters()), encoder.training
     encoder.eval()
     try:
-        return torch.cat([encoder(part.to(device) / 255) for part in images.split(BATCH)]).float()
+        return torch.cat([encoder(part.to(weight) / 255) for part in images.split(BATCH)]).float()
     finally:
         encoder.train(training)
