@@ -50,10 +50,10 @@ class AsProgram(Trainer):
         self.task.images = (255 * torch.cat(once)).round().to(torch.uint8)
         yield from super().epoch()
 
-    def _next_views(self) -> list[Tensor]:
-        (once,) = super()._next_views()
-        key = (self.batches.seed, self.step, 0, 0, 0)
-        return [cropped(wrapped(once.squeeze(0)), self.source.views, *key).unsqueeze(0)]
+    def _view_batches(self) -> Iterator[list[Tensor]]:
+        for (once,) in super()._view_batches():
+            key = (self.batches.seed, self.step, 0, 0, 0)
+            yield [cropped(wrapped(once.squeeze(0)), self.source.views, *key).unsqueeze(0)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Choose the device, the number format and torch's settings; out-of-memory errors with a remedy."""
+"""Choose the device, the number format and torch's settings; what out of memory looks like."""
 
 import ctypes
 import os
