@@ -23,12 +23,12 @@ Value = TypeVar("Value")
 
 def rank() -> int:
     """The number of this process, from 0; 0 if there is only one."""
-    return dist.get_rank() if _many() else 0
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def world() -> int:
     """The number of processes that train together."""
-    return dist.get_world_size() if _many() else 1
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 @contextmanager
@@ -222,7 +222,3 @@ def average_gradients(module: nn.Module) -> None:
     for parameter in module.parameters():
         if world() > 1 and parameter.grad is not None:
             parameter.grad = _Sum.apply(parameter.grad) / world()
-
-
-def _many() -> bool:
-    return dist.is_available() and dist.is_initialized()
