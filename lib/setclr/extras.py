@@ -5,8 +5,13 @@ setclr itself requires the packages that the losses need; its extras add the oth
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
+
+RECIPES = "setclr.recipes"  # group of what other packages add (`recipes.registry.Collection`)
 
 
 @contextmanager
@@ -24,6 +29,14 @@ def extra(name: str) -> Iterator[None]:
             raise
         message = f"setclr needs {package} for this, which is not installed: pip install 'setclr[{name}]'"
         raise ModuleNotFoundError(message, name=error.name) from None
+
+
+@cache
+def loaded(group: str) -> tuple[Any, ...]:
+    """The objects that installed packages register in a group of entry points. The library's metadata also
+    declares the course's; where that is not installed, it is skipped."""
+    entries = entry_points(group=group)
+    return tuple(entry.load() for entry in entries if find_spec(entry.module.split(".")[0]))
 
 
 def at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

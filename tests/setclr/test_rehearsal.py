@@ -15,11 +15,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import models
-from setclr.losses import InfoNCE, parse
+from setclr.losses import InfoNCE, Supervised, parse
 from setclr.losses.base import WeightedSum
-from setclr.losses.baselines import BASELINES
 from setclr.training.optimisers import make_optimiser
 from setclr_course.costs import launches
+from setclr_course.papers.baselines import LocalFeatures
+from setclr_course.papers.collection import PAPERS
 
 A_LOOK = "_local_scalar_dense|numpy|item|no data|unique"  # what is said of a look at a value on these devices
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
@@ -76,15 +77,14 @@ def test_backward_on_the_meta_device(loss):
                 loss.score(loss.batch(z, **extra)).backward()
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", ["Supervised", *PAPERS.losses])
 def test_baselines_on_fake_cuda(name):
     loss = parse(f"{name}()")
     with FakeTensorMode():
         on_fake_cuda(loss)
-        z = torch.randn(*((1, 6, 64 + 8) if loss.local else (4, 6, 4)), device="cuda", dtype=torch.bfloat16)
-        targets = torch.zeros(6, dtype=torch.int64, device="cuda") if loss.targets else None
-        assert loss(z, targets).device.type == "cuda"
-        assert loss.prepare([torch.rand(1, 6, 3, 8, 8, device="cuda")])[0].device.type == "cuda"
+        shape = (1, 6, 64 + 8) if loss.headless else (4, 6, 4)
+        z, labels = torch.randn(shape, device="cuda").bfloat16(), torch.zeros(6, device="cuda").long()
+        assert (loss(z, labels) if isinstance(loss, Supervised) else loss(z)).device.type == "cuda"
 
 
 ENCODERS = [*models.ENCODERS, "timm:test_vit"]
@@ -96,7 +96,7 @@ def network(name: str, local: bool = False) -> nn.Module:
     encoder, features = models.encoder(name)
     head = models.head(features, 32, 16, last_norm=True)
     if local:
-        return models.LocalFeatures(encoder, features, 8)
+        return LocalFeatures(encoder, features, 8)
     return nn.Sequential(encoder, head)
 
 

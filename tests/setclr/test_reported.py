@@ -6,8 +6,6 @@ Labels, second derivatives, sums and settings of losses are tried in the files a
 import copy
 import errno
 import random
-import threading
-from functools import partial
 
 import numpy as np
 import pytest
@@ -134,35 +132,6 @@ def test_what_began_finite_is_still_refused():
 # Encoders of any kind
 
 
-def reads_numbers(x):
-    return x * float(x.detach().numpy().mean() > -1e9)
-
-
-def wants_a_cpu(x):
-    if x.device.type != "cpu":
-        raise ValueError(f"no kernel for {x.device.type}")
-    return x
-
-
-LOCKED = partial(lambda lock, x: x, threading.Lock())  # cannot be copied
-
-
-@pytest.mark.parametrize("act", [LOCKED, reads_numbers, wants_a_cpu], ids=["lock", "numbers", "cpu"])
-def test_an_encoder_that_cannot_be_counted_is_trained_uncompiled(act):
-    one = trainer(around(act), compiled="auto")
-    assert not one.compiled and len(one.fit()) == 1
-
-
-def test_hooks_are_not_called_before_the_training():
-    seen, encoder = [], net()
-    encoder.register_forward_hook(lambda *_: seen.append("after"))
-    encoder[0].register_forward_pre_hook(lambda *_: seen.append("before"))
-    one = trainer(encoder, compiled="auto")
-    assert not seen
-    one.fit()
-    assert {"after", "before"} <= set(seen)
-
-
 def test_maps_of_one_pixel_are_features():
     encoder = net()[:2]
     trainer(encoder).fit()
@@ -170,12 +139,11 @@ def test_maps_of_one_pixel_are_features():
 
 
 REFUSED = [  # what an encoder does to its features, and the message
-    (lambda x: (x, x), "encoder must give features .N, D., got a tuple; wrap it"),
-    (lambda x: {"pooled": x}, "got a dict of pooled; wrap it so that it returns one tensor"),
-    (lambda x: x[:, None].expand(-1, 4, -1), r"got \(\d+, 4, 8\); add nn.Flatten\(\)"),
-    (lambda x: x[::2], r"got \d+ rows for \d+ inputs; return one row for each"),
-    (lambda x: x[0], r"got \(8,\); add nn.Flatten"),
-    (lambda x: x.long(), "encoder must give features .*got torch.int64; return floating"),
+    (lambda x: (x, x), r"encoder must give .*features \(N, D\) for N = \d+ inputs, got a tuple; nn.Flatten"),
+    (lambda x: x[:, None].expand(-1, 4, -1), r"got torch.float32 \(\d+, 4, 8\); nn.Flatten\(\)"),
+    (lambda x: x[::2], r"for N = \d+ inputs, got torch.float32 \(\d+, 8\); nn"),
+    (lambda x: x[0], r"got torch.float32 \(8,\); nn"),
+    (lambda x: x.long(), r"encoder must give one floating tensor .*got torch.int64 \("),
     (lambda x: x.detach(), "encoder must give features with a gradient, got some without; do not"),
 ]
 
@@ -185,20 +153,9 @@ REFUSED = [  # what an encoder does to its features, and the message
 def test_features_of_another_form_are_refused_in_one_sentence(act, message, chunk):
     with pytest.raises(ValueError, match=message):
         trainer(around(act), chunk=chunk).fit()
-    if "rows" not in message and "gradient" not in message:
-        with pytest.raises(ValueError, match="encoder must give features"):
+    if "gradient" not in message:
+        with pytest.raises(ValueError, match="encoder must give one floating tensor of features"):
             features(around(act), FEW.images)
-
-
-@pytest.mark.parametrize("make, message", [
-    (lambda: trainer(net(), width=9), "head must take 8 features, got one whose first layer takes 9"),
-    (lambda: trainer(net(1)), "encoder must take 3 channels, got one whose first layer takes 1"),
-    (lambda: trainer(net(), source=ImageViews(FEW, (views.View(size=2),) * 2)),
-     "encoder must get larger views than its kernels; got: Calc"),
-])  # fmt: skip
-def test_layers_of_another_width_and_views_smaller_than_a_kernel_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make().fit()
 
 
 @pytest.mark.parametrize("chunk", [None, 3])

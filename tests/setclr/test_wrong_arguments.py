@@ -15,8 +15,7 @@ from setclr.checks import boolean, choice, integer, number
 from setclr.checks import setting as magnitude
 from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe
-from setclr.losses.baselines import DeepCluster, DeepInfoMax, Rotation, Supervised
+from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Supervised
 from setclr.settings import Setting
 from setclr.training.optimisers import LARS
 
@@ -239,8 +238,6 @@ MESSAGES = {
     "positives must be None for LinearAssignment": lambda: LinearAssignment()(z, positives=z > 0),
     "memory_labels must be None for GroCo": lambda: GroCo()(z[0], labels=y, memory_labels=y),
     "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
-    "locations must be an integer >= 1": lambda: setattr(DeepInfoMax(), "locations", 0),
-    "features must be .* <= 65536, got 10": lambda: DeepInfoMax(features=10**9),
     "size must be an integer >= 1, got 0": lambda: Queue(0, 3),
     r"keys must be \(n, 3\) for this queue, got \(2, 4\)": lambda: Queue(5, 3).add(torch.randn(2, 4)),
     "ema must be a copy of model, got": lambda: update_momentum(nn.Linear(2, 2), nn.Linear(2, 3), 0.9),
@@ -257,22 +254,21 @@ def test_messages_say_what_to_do(message):
         MESSAGES[message]()
 
 
-def test_a_baseline_refuses_outputs_and_targets_in_words():
-    targets, ones = torch.tensor([0, 1, 2]), torch.ones(1, 3, 5)
-    for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax):
-        for wrong in (nan, inf):
-            out = torch.ones(4, 3, 4) if kind is Rotation else torch.ones(1, 3, 64 + 8)
-            out[0, 1, 2] = wrong
-            with pytest.raises(ValueError, match=r"z\[0, 1, 2\] must be finite"):
-                kind()(out, targets if kind.targets else None)
-    for wrong in ("x", [0, 1, 2], targets.float(), targets > 0, targets[:2], targets.to("meta")):
-        with pytest.raises(ValueError, match="targets must be a tensor of 3 integers on cpu, got"):
+def test_supervised_refuses_outputs_and_labels_in_words():
+    labels, ones = torch.tensor([0, 1, 2]), torch.ones(1, 3, 5)
+    for bad in (nan, inf):
+        out = torch.ones(1, 3, 5)
+        out[0, 1, 2] = bad
+        with pytest.raises(ValueError, match="z must be finite, got NaN or inf"):
+            Supervised()(out, labels)
+    for wrong in (None, "x", [0, 1, 2], labels.float(), labels > 0, labels[:2], labels.to("meta")):
+        with pytest.raises(ValueError, match="labels must be a tensor of 3 integers on cpu, got"):
             Supervised()(ones, wrong)
-    for wrong, said in ((None, "must be labels"), (targets + 3, "got 3 to 5"), (targets - 1, "got -1 to 1")):
+    for wrong, said in ((labels + 3, "got 3 to 5"), (labels - 1, "got -1 to 1")):
         with pytest.raises(ValueError, match=said):
             Supervised()(ones, wrong)
-    for outputs, wrong in ((ones.to_sparse(), targets), (ones, targets.to_sparse())):
-        with pytest.raises(ValueError, match=r"^(z|targets) must be a dense tensor, got torch.sparse_coo"):
+    for outputs, wrong in ((ones.to_sparse(), labels), (ones, labels.to_sparse())):
+        with pytest.raises(ValueError, match=r"^(z|labels) must be a dense tensor, got torch.sparse_coo"):
             Supervised()(outputs, wrong)
 
 

@@ -44,16 +44,16 @@ class AsProgram(Trainer):
     """The trainer with the program's images."""
 
     def epoch(self) -> Iterator[None]:
-        epoch, whole = self.step // self.steps, self.images.images
+        epoch, whole = self.step // self.steps, self.source.images.images
         parts = enumerate(whole.split(500))
-        once = [cropped(part, self.views, self.batches.seed, epoch, 0, i) for i, part in parts]
-        self.targets.images = replace(self.images, images=(255 * torch.cat(once)).round().to(torch.uint8))
+        once = [cropped(part, self.source.views, self.batches.seed, epoch, 0, i) for i, part in parts]
+        self.task.images = (255 * torch.cat(once)).round().to(torch.uint8)
         yield from super().epoch()
 
-    def _next_views(self) -> list[Tensor]:
-        (once,) = super()._next_views()
-        key = (self.batches.seed, self.step, 0, 0, 0)
-        return [cropped(wrapped(once.squeeze(0)), self.views, *key).unsqueeze(0)]
+    def _view_batches(self) -> Iterator[list[Tensor]]:
+        for (once,) in super()._view_batches():
+            key = (self.batches.seed, self.step, 0, 0, 0)
+            yield [cropped(wrapped(once.squeeze(0)), self.source.views, *key).unsqueeze(0)]
 
 
 if __name__ == "__main__":

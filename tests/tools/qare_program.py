@@ -81,7 +81,7 @@ def compared(method: str, row: str, arguments: dict) -> str:
         labels, made = patches.labels[some] % 10, views.preset(recipe.views, count=recipe.full_views)
         x = views.augment(patches.images[some], made, seeded(0, 0, step)).double()
         z = model(x.flatten(0, 1)).unflatten(0, (len(x), -1))
-        value = loss(z, targets=labels) if loss.targets else loss(z)
+        value = loss(z, labels=labels) if loss.classifies else loss(z)
         other = their_loss((x - mean) / deviation, labels)
         for each, its in ((value, optimiser), (other, theirs.optimizer)):
             its.zero_grad()

@@ -96,8 +96,8 @@ def data(
 def pretrain(
     recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: options.Root = Path("data"),
     device: options.Device = None, resume: bool = True, workers: int | None = None,
-    compiled: options.Compiled = "auto", deterministic: bool = False, tensorboard: bool = False,
-    keep_every: int | None = None, knn_every: int | None = None, *, fields: "Recipe",
+    compiled: options.Compiled = "auto", deterministic: bool = False, keep_every: int | None = None,
+    knn_every: int | None = None, *, fields: "Recipe",
 ) -> None:  # fmt: skip
     """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
 
@@ -107,20 +107,18 @@ def pretrain(
         resume: With --no-resume a run that is already there is replaced.
         workers: Processes that read photographs of sets too large for RAM; None: up to 8.
         deterministic: The same bits in every run on a GPU, too; slower there.
-        tensorboard: Also write the epochs' numbers for TensorBoard, to OUT/tensorboard.
         keep_every: Also keep the checkpoint of every so many epochs, OUT/epoch-10.pt and so on.
         knn_every: Measure on the test data after every so many epochs, by kNN, a linear probe and the like.
     """
-    from setclr import experiments, training
+    from setclr import experiments
     from setclr.recipes.recipe import recipe_class
     from setclr.training.distributed import joined, rank
 
     with joined(device) as own:
-        metrics = [training.TensorBoard(out / "tensorboard")] if tensorboard and rank() == 0 else []
         wanted = recipe_class(fields.kind)(**asdict(fields))
         run = experiments.pretrain(
             wanted, out, resume, root, own, experiments.watch(wanted, root, knn_every), workers,
-            options.COMPILED[compiled], deterministic, metrics, keep_every=keep_every,
+            options.COMPILED[compiled], deterministic, keep_every=keep_every,
         )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")

@@ -16,7 +16,7 @@ from setclr.experiments.run import Models, Run, new_run, recipe_of, refuse_other
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import locked, stored
 from setclr.training.devices import choose_device
-from setclr.training.distributed import tensors_from_first
+from setclr.training.distributed import from_first
 from setclr.training.metrics import Metric
 from setclr.training.trainer import Trainer
 
@@ -66,14 +66,14 @@ def pretrain(
             other data or without its optimiser.
         OSError: `out` cannot be written to, its disk is too full, or another process trains there
             (BlockingIOError). It is raised before training.
-        MemoryError: the model or a batch does not fit on the device.
+        RuntimeError: torch's own, for example where a batch does not fit on the device.
         FloatingPointError: the loss or the weights became NaN or inf at the named step.
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
     Whatever is raised during training, the last checkpoint stays.
     """
     where, out = choose_device(device), None if out is None else Path(out)
     with ExitStack() as stack:
-        state = tensors_from_first(lambda: begun(recipe, out, resume, stack)) if out else None
+        state = from_first(lambda: begun(recipe, out, resume, stack)) if out else None
         run = run_of(state, str(out), models) if state else None
         if run is None or not run.finished:
             kind = kind_of(recipe)

@@ -13,7 +13,6 @@ from torch import nn
 from setclr.experiments import building
 from setclr.recipes import Recipe
 from setclr.training.checkpoint import REMEDY, line_of, load, read, write, write_history
-from setclr.training.devices import explain_oom
 from setclr.training.trainer import Trainer
 
 Models = tuple[nn.Module, nn.Module]  # encoder, head
@@ -89,8 +88,7 @@ def new_run(recipe: Recipe, channels: int, models: Models | None = None) -> Run:
     """
     if models:
         return Run(recipe, *models, channels, own=True)
-    with explain_oom("the model", "make hidden, embedding or layers smaller, or take another encoder"):
-        return Run(recipe, *building.models_of(recipe, channels), channels)
+    return Run(recipe, *building.models_of(recipe, channels), channels)
 
 
 def untrained(run: Run) -> Run | None:

@@ -62,7 +62,7 @@ def evaluate(
         head = nn.Sequential(run.encoder, run.head)
         found = measure(head, train, test, device_of(run), how, False).numbers
         rows["trained"] |= {f"{name}-projection": x for name, x in found.items()}
-    if run.recipe and run.recipe.parsed_loss.targets == "labels":
+    if run.recipe and run.recipe.parsed_loss.classifies:
         scores = features(nn.Sequential(run.encoder, run.head), test.images)
         rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
     columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])

@@ -2,8 +2,9 @@
 
 from collections import ChainMap
 
+from setclr.checks import choice
+from setclr.extras import RECIPES, loaded
 from setclr.losses.base import Objective, SetLoss, check_labels
-from setclr.losses.baselines import BASELINES, Baseline
 from setclr.losses.contrast import InfoNCE, NTLogistic, SupCon
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
@@ -19,6 +20,7 @@ from setclr.losses.relatives import (
     InvaSpread,
 )
 from setclr.losses.sparse import SparseCLR
+from setclr.losses.supervised import Supervised
 from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
 from setclr.losses.triplet import Triplet
@@ -28,8 +30,17 @@ LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QAR
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Baseline", "Objective", "SetLoss", "check_labels", "learnable", "parse"]
-NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, BASELINES)  # includes later entries of BY_NAME
+__all__ = [*BY_NAME, "Objective", "SetLoss", "Supervised", "check_labels", "learnable", "parse"]
+NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, {"Supervised": Supervised})
+
+
+def class_named(name: str) -> type[Objective]:
+    """The class of that name, also of the baselines that an installed package registers (`extras.loaded`)."""
+    if name in NAMED:
+        return NAMED[name]
+    others = {key: kind for one in loaded(RECIPES) for key, kind in getattr(one, "losses", {}).items()}
+    hint = "" if others else "the papers' baselines come with the course: clone the repository and run `make`"
+    return {**NAMED, **others}[choice("loss", name, [*NAMED, *others], hint)]
 
 
 def parse(text: str) -> Objective:
@@ -48,4 +59,4 @@ def parse(text: str) -> Objective:
     Raises ValueError: a misspelt loss (the message names the nearest), an unknown argument, one given twice,
     more than 1,000 characters, or any other expression.
     """
-    return read(text, dict(NAMED))
+    return read(text, class_named)

@@ -37,8 +37,8 @@ class Objective(StrictArguments):
 
     `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
     have more than two views. One that takes labels takes `positives`, too. `supervised`: whether it is made
-    for labels. `targets`: the target that it needs for each image, "labels" or "clusters", or None. `local`:
-    the numbers of features and channels of the `LocalFeatures` that it needs, or None.
+    for labels. `classifies`: whether z are the scores of classes, so that it always gets labels. `headless`:
+    whether z are the encoder's own features, without a head.
 
     A class declares its settings in its body (`setclr.settings`). They are the constructor's arguments, in
     that order, and may be changed later, by `loss.temperature = 0.1`; both ways check them.
@@ -51,9 +51,7 @@ class Objective(StrictArguments):
     settings: ClassVar[dict[str, Setting]] = {}  # what has a type here and is no ClassVar is a setting
     __signature__: ClassVar[inspect.Signature] = inspect.Signature()
     takes = frozenset[str]()
-    supervised = False
-    targets: ClassVar[str | None] = None
-    local: ClassVar[tuple[int, int] | None] = None
+    supervised = classifies = headless = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -103,9 +101,9 @@ class Objective(StrictArguments):
         """Whether the inner solver branches on values: this stalls a GPU and cannot be compiled."""
         return False
 
-    def prepare(self, views: list) -> list:
-        """The encoder's inputs, made from views (V, N, C, S, S), one tensor for each size S."""
-        return views
+    def task(self, trainer: Any) -> Any:
+        """What a Trainer does for this loss, a `training.task.Task`; None: it gives it labels if asked to."""
+        return None
 
     def __repr__(self) -> str:
         arguments = inspect.signature(type(self)).parameters.values()
@@ -115,7 +113,7 @@ class Objective(StrictArguments):
 
 
 def check_labels(loss: Objective, labels: bool) -> bool:
-    """`labels`: whether a training run gives the loss labels.
+    """Whether a training run gives the loss labels: `labels`, or always where it classifies.
 
     >>> from setclr.losses import InfoNCE, check_labels
     >>> check_labels(InfoNCE(), True)
@@ -124,6 +122,8 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     Raises ValueError if it gives them to a loss that takes none, or none to a supervised one.
     """
     boolean("labels", labels)
+    if loss.classifies:
+        return True
     if labels and "labels" not in loss.takes:
         raise ValueError(
             f"labels must be False for {loss}, which takes no labels; InfoNCE and SupCon take them"

@@ -1,9 +1,9 @@
 """Parser of the losses' expressions. The language is small, so that untrusted text is safe to read."""
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
-from setclr.checks import choice
 from setclr.losses.base import Objective, SetLoss
 from setclr.losses.temperature import Learnable, learnable
 
@@ -12,10 +12,11 @@ GRAMMAR = "losses are added, and multiplied or divided by a number"
 LONGEST = 1000  # characters
 NUMBERS = ("float", "learnable")  # calls that make a number
 OLD = {"DCL": "DebiasedInfoNCE"}  # names in records and recipes of before
+Known = Callable[[str], type[Objective]]  # the class of a name
 
 
-def read(text: str, known: dict[str, type[Objective]]) -> Objective:
-    """The loss that a text describes, with the classes `known` by name; see `losses.parse`."""
+def read(text: str, known: Known) -> Objective:
+    """The loss that a text describes, with classes by name from `known`; see `losses.parse`."""
     return _objective(_tree(text), text, known)
 
 
@@ -31,7 +32,7 @@ def _tree(text: str) -> ast.expr:
     return tree
 
 
-def _objective(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> Objective:
+def _objective(node: ast.expr, text: str, known: Known) -> Objective:
     """The loss that the node describes: a call, or a sum, multiple or fraction of losses."""
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
@@ -44,7 +45,7 @@ def _objective(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> 
             if isinstance(value := _number(right), (int, float)):
                 return _set_loss(left, text, known) / value
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name not in NUMBERS:
-            made = known[choice("loss", OLD.get(name, name), known)]
+            made = known(OLD.get(name, name))
             names = [keyword.arg for keyword in keywords]
             for twice in {str(one) for one in names if names.count(one) > 1}:
                 raise ValueError(f"loss {text!r} must name {twice} once, got it {names.count(twice)} times")
@@ -56,7 +57,7 @@ def _objective(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> 
     raise ValueError(f"loss must be {EXAMPLE}, got {ast.unparse(node)!r} in {text!r}; {GRAMMAR}")
 
 
-def _set_loss(node: ast.expr, text: str, known: dict[str, type[Objective]]) -> SetLoss:
+def _set_loss(node: ast.expr, text: str, known: Known) -> SetLoss:
     loss = _objective(node, text, known)
     if not isinstance(loss, SetLoss):
         raise ValueError(f"loss {text!r}: {loss} is a baseline and stands alone; {GRAMMAR}")

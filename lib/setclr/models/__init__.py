@@ -2,7 +2,5 @@
 
 from setclr.models.encoders import ENCODERS, INITIAL, NORMALISED, check_encoder, encoder
 from setclr.models.heads import ACTIVATIONS, head
-from setclr.models.local import LocalFeatures
 
-__all__ = ["ACTIVATIONS", "ENCODERS", "INITIAL", "NORMALISED", "LocalFeatures", "check_encoder", "encoder",
-           "head"]  # fmt: skip
+__all__ = ["ACTIVATIONS", "ENCODERS", "INITIAL", "NORMALISED", "check_encoder", "encoder", "head"]

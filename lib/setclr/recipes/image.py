@@ -92,7 +92,7 @@ class ImageRecipe(Recipe):
     def _check_loss(self) -> None:
         """Raises ValueError where the loss needs more or fewer views."""
         full = self.full_views or len(PRESETS[self.views])
-        baseline = isinstance(self.parsed_loss, losses.Baseline)
+        baseline = not isinstance(self.parsed_loss, losses.SetLoss)
         if baseline and (full > 1 or self.local_views):
             wanted = f"full_views must be 1 with {self.loss}, which contrasts no views"
             raise ValueError(f"{wanted}, got {full} and {self.local_views} local ones; set full_views=1")

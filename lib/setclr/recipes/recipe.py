@@ -133,7 +133,7 @@ class Recipe:
 
     def _check_loss(self) -> None:
         """Raises ValueError where the loss contrasts no views."""
-        if isinstance(self.parsed_loss, losses.Baseline):
+        if not isinstance(self.parsed_loss, losses.SetLoss):
             raise ValueError(f"loss must contrast views, got {self.loss}; take one of setclr.losses")
 
     def _check_keys(self, takes: frozenset[str]) -> None:

@@ -1,19 +1,16 @@
 """Recipes that other packages register through entry points. The papers' rows come with the course.
 
-A package registers one object in the group "setclr.recipes" (see `Collection`). The library's metadata
-also declares the course's entry point; where the course is not installed, it is skipped.
+A package registers one object in the group "setclr.recipes" (see `Collection`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from functools import cache
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import Any, Protocol
 
+from setclr.extras import RECIPES, loaded
 from setclr.recipes.published import Published
 from setclr.recipes.recipe import Recipe, recipe_class
 
-GROUP, PAGES = "setclr.recipes", "setclr.pages"
+PAGES = "setclr.pages"
 NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
 COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
 NOT_FIELDS = ("protocol", "note")  # keys of a row that are not of its recipe
@@ -32,6 +29,8 @@ class Collection(Protocol):
     """`evaluation.protocols.Protocol`s by name."""
     data: Mapping[str, Callable[..., Any]]
     """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
+    losses: Mapping[str, type]
+    """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
 
 
 class Recipes(MutableMapping[str, Any]):
@@ -71,17 +70,9 @@ class Recipes(MutableMapping[str, Any]):
         return name in self.fields
 
 
-@cache
-def loaded(group: str) -> tuple[Any, ...]:
-    """The objects that installed packages register in a group. An entry point whose package is not
-    installed is skipped."""
-    entries = entry_points(group=group)
-    return tuple(entry.load() for entry in entries if find_spec(entry.module.split(".")[0]))
-
-
 def collections() -> tuple[Collection, ...]:
     """The collections of all installed packages."""
-    return loaded(GROUP)
+    return loaded(RECIPES)
 
 
 def of_course(what: str) -> Any:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from setclr.training.batches import Batching
     from setclr.training.devices import Machine
     from setclr.training.interruption import Interrupted
-    from setclr.training.metrics import TensorBoard
     from setclr.training.momentum import Keys
     from setclr.training.optimisers import LRSchedule
     from setclr.training.source import ImageViews, LoaderViews, Source, Step
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 MODULES = {"Batching": "batches", "ImageViews": "source", "Interrupted": "interruption", "Keys": "momentum",
            "LRSchedule": "optimisers", "LoaderViews": "source", "Machine": "devices", "Source": "source",
-           "Step": "source", "TensorBoard": "metrics", "Trainer": "trainer"}  # fmt: skip
+           "Step": "source", "Trainer": "trainer"}  # fmt: skip
 __all__ = ["Batching", "ImageViews", "Interrupted", "Keys", "LRSchedule", "LoaderViews", "Machine", "Source",
-           "Step", "TensorBoard", "Trainer"]  # fmt: skip
+           "Step", "Trainer"]  # fmt: skip
 
 __getattr__ = at_first_use(__name__, MODULES)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from setclr.checks import integer
 from setclr.seeding import seeded
+from setclr.settings import flag, whole
 from setclr.training.distributed import rank, world
 
 
@@ -41,15 +42,13 @@ class Batching:
     """
 
     size: int = 128
-    images_per_class: int = 1
-    drop_last: bool = True
+    images_per_class: int = whole(1, least=1)
+    drop_last: bool = flag(True)
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
     """The batches of every epoch: shuffled indices of the `things` whose classes are `labels` (N,).
-
-    An incomplete last batch is left out unless `drop_last` is False.
 
     With `images_per_class` = g > 1, batches consist of random groups of g images of one class, as in
     table 8d of the GroCo paper (g = 4): every image then has g − 1 false negatives. Images without a label
@@ -60,51 +59,47 @@ class Batches:
     """
 
     labels: Tensor
-    batch: int
+    how: Batching
     seed: int = 0
-    images_per_class: int = 1
-    drop_last: bool = True
     things: str = "images"
 
     def __post_init__(self) -> None:
-        n = len(self.labels)
+        n, size, group = len(self.labels), self.how.size, self.how.images_per_class
         if n < 2:
             raise ValueError(f"{self.things} must be at least 2, got {n}; add some")
-        integer("batch", self.batch, least=2, most=n, hint=f"there are {n} {self.things}")
+        integer("batch", size, least=2, most=n, hint=f"there are {n} {self.things}")
         integer("seed", self.seed, least=0)
-        integer("images_per_class", self.images_per_class, least=1)
-        if self.batch % self.images_per_class:
-            raise ValueError(
-                f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
-            )
-        if self.images % self.batch == 1:
-            raise ValueError(f"drop_last must be True where a last batch has one, got {n} {self.things}")
+        if size % group:
+            raise ValueError(f"batch must be a multiple of images_per_class={group}, got {size}")
+        if self.images % size == 1:
+            one = f"{self.things.removesuffix('s')}, of {n} in batches of {size}"
+            raise ValueError(f"drop_last must be True: the last batch would hold 1 {one}; set drop_last=True")
 
     @property
     def images(self) -> int:
         """The number of images in an epoch."""
-        group, known = self.images_per_class, self.labels[self.labels >= 0]
+        size, group, known = self.how.size, self.how.images_per_class, self.labels[self.labels >= 0]
         complete = int((known.bincount() // group).sum()) * group if group > 1 else len(self.labels)
-        return complete // self.batch * self.batch if self.drop_last else complete
+        return complete // size * size if self.how.drop_last else complete
 
     def __len__(self) -> int:
         """The number of batches in every epoch."""
-        return -(-self.images // self.batch)
+        return -(-self.images // self.how.size)
 
-    def of(self, epoch: int) -> tuple[Tensor, ...]:
+    def of_epoch(self, epoch: int) -> tuple[Tensor, ...]:
         """The image indices of each batch of the epoch."""
         generator = seeded(self.seed, epoch)
         order = torch.randperm(len(self.labels), generator=generator)
-        if self.images_per_class > 1:
+        if self.how.images_per_class > 1:
             order = self._groups(order, generator)
-        return order[: self.images].split(self.batch)
+        return order[: self.images].split(self.how.size)
 
     def steps(self, first: int, epochs: int) -> Iterator[Step]:
         """This process's share of each batch, from the step `first` to the end of so many epochs."""
         for step in range(first, epochs * len(self)):
             epoch, position = divmod(step, len(self))
             if step == first or not position:
-                order = self.of(epoch)
+                order = self.of_epoch(epoch)
             share = len(order[position]) // world()
             place = rank() * share
             mine = order[position][place : place + share]
@@ -112,7 +107,7 @@ class Batches:
 
     def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
         """The shuffled image indices, dealt into groups of one class; the groups are in random order."""
-        size, order = self.images_per_class, order[self.labels[order] >= 0]
+        size, order = self.how.images_per_class, order[self.labels[order] >= 0]
         of_class, known = order[self.labels[order].argsort(stable=True)], self.labels[order]
         classes = of_class.split(known.bincount().tolist())
         groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])

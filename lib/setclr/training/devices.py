@@ -1,4 +1,4 @@
-"""Choose the device, the number format and torch's settings; out-of-memory errors with a remedy."""
+"""Choose the device, the number format and torch's settings; what out of memory looks like."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, integer
+from setclr.settings import flag, one_of, whole
 from setclr.training.distributed import from_first
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
@@ -31,13 +31,6 @@ def choose_device(name: str | torch.device | None) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         there = ", ".join(["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))])
         raise ValueError(f"device must be one that torch finds here ({there}), got {str(name)!r}") from error
-
-
-def workers_for(workers: int | None) -> int:
-    """The number of processes that read images: `workers`; None: one less than the processors, 1 to 8."""
-    if workers is None:
-        return min(8, max(1, (os.cpu_count() or 1) - 1))
-    return integer("workers", workers, least=0, hint="it is the number of processes")
 
 
 def reuse_freed_pages() -> None:
@@ -65,17 +58,17 @@ class Machine:
         precision: "float32", "bf16", "fp16", or "auto": bf16 where the device has it in hardware.
         chunk: images, or the like, that go through the encoder together (`GradCache`); None: all.
         workers: processes that read files; None: one less than the processors, at most 8.
-        compiled: compile views, encoder, head and loss (torch.compile). "auto": if the run is long enough.
+        compiled: compile views, encoder, head and loss (torch.compile). "auto": a run of 2,000 steps or more.
         deterministic: the same bits in every run on a GPU, too. torch then takes slower algorithms, some
             several times slower, and raises an error where it has none. On a CPU bits are always the same.
     """
 
     device: str | torch.device | None = None
-    precision: str = "auto"
-    chunk: int | None = None
-    workers: int | None = None
+    precision: str = one_of("auto", PRECISIONS)
+    chunk: int | None = whole(None, least=1)
+    workers: int | None = whole(None, least=0, hint="it is the number of processes")
     compiled: bool | str = "auto"
-    deterministic: bool = False
+    deterministic: bool = flag(False)
 
 
 class Precision:
@@ -83,11 +76,15 @@ class Precision:
 
     With fp16 the loss is scaled, since its gradients would underflow otherwise. "auto" is bf16 where the
     device has it in hardware, otherwise float32; the first process decides for all. `name` is the format
-    in use. Raises ValueError for another name.
+    in use. `clips`: float32 on a CPU, where ValueError is raised for 16 bits.
     """
 
-    def __init__(self, name: str, device: torch.device):
-        choice("precision", name, PRECISIONS)
+    def __init__(self, name: str, device: torch.device, clips: bool = False):
+        if clips and device.type == "cpu" and name != "float32":
+            if name != "auto":
+                why = "torch's convolution of clips in 16 bits reads memory that nobody wrote; take a GPU"
+                raise ValueError(f"precision must be float32 for clips on a CPU, got {name!r}: {why}")
+            name = "float32"
         if name == "auto":
             name = from_first(lambda: "bf16" if has_bf16(device) else "float32")
         self.name, self.device = name, device
@@ -150,15 +147,3 @@ def is_oom(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(sign in said for sign in OUT_OF_MEMORY)
     )
-
-
-@contextmanager
-def explain_oom(what: str, remedy: str) -> Iterator[None]:
-    """Turn an out-of-memory error of the block into a MemoryError of one line, with the `remedy`."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_oom(error):
-            raise
-        reason = str(error).strip().splitlines() or ["no memory"]
-        raise MemoryError(f"{what} does not fit ({reason[0]}); {remedy}") from error

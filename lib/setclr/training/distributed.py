@@ -8,7 +8,6 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from setclr.inner.derivatives import once
 
@@ -25,12 +23,12 @@ Value = TypeVar("Value")
 
 def rank() -> int:
     """The number of this process, from 0; 0 if there is only one."""
-    return dist.get_rank() if _many() else 0
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def world() -> int:
     """The number of processes that train together."""
-    return dist.get_world_size() if _many() else 1
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 @contextmanager
@@ -71,49 +69,19 @@ def from_first(make: Callable[[], Value]) -> Value:
     return outcome[0]
 
 
-def tensors_from_first(make: Callable[[], Value]) -> Value:
-    """`from_first` for nested dicts and lists of tensors, which arrive on the CPU.
-
-    The tensors are sent one after the other and not pickled; no process holds more than its own copy.
-    """
-    if world() == 1:
-        return make()
-    leaves: list[Any] = []
-
-    def flattened() -> tuple[list[Any], TreeSpec]:
-        found, form = tree_flatten(make())
-        leaves.extend(found)
-        return [_Tensor(x.shape, x.dtype) if isinstance(x, Tensor) else x for x in found], form
-
-    kinds, form = from_first(flattened)
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    for i, kind in enumerate(kinds):
-        if isinstance(kind, _Tensor):
-            x = torch.empty(kind.shape, dtype=kind.dtype, device=device)
-            if leaves:
-                x.copy_(leaves[i])  # its memory format may differ
-            dist.broadcast(x, 0)
-            kinds[i] = leaves[i] if leaves else x.cpu()
-    return tree_unflatten(kinds, form)
+def refuse_different(name: str, digest: str) -> None:
+    """Raises ValueError, on every process, unless the text `digest` is the same on all. All must call it."""
+    digests = [""] * world()
+    if world() > 1:
+        dist.all_gather_object(digests, digest)
+    _refuse_unlike(name, "be the same", digests, "give all the same files")
 
 
-@dataclass
-class _Tensor:
-    """The shape and type of a tensor, sent to the other processes before the tensor."""
-
-    shape: torch.Size
-    dtype: torch.dtype
-
-
-def refuse_different(name: str, digest: Callable[[], str]) -> None:
-    """Raises ValueError, on every process, unless `digest` gives the same text on all. All must call it."""
-    if world() == 1:
-        return
-    found = [""] * world()
-    dist.all_gather_object(found, digest())
-    if different := [i for i, other in enumerate(found) if other != found[0]]:
-        got = f"{found[0]} on process 0 and {found[different[0]]} on process {different[0]}"
-        raise ValueError(f"{name} must be the same on all processes, got {got}; give all the same files")
+def _refuse_unlike(name: str, wanted: str, values: list, remedy: str) -> None:
+    """Raises ValueError if another process than the first has another value than that."""
+    if different := [i for i, other in enumerate(values) if other != values[0]]:
+        got = f"{values[0]} on process 0 and {values[different[0]]} on process {different[0]}"
+        raise ValueError(f"{name} must {wanted} on all processes, got {got}; {remedy}")
 
 
 def any_of(asked: bool, device: torch.device) -> bool:
@@ -150,9 +118,14 @@ def gather(z: Tensor) -> Tensor:
     >>> InfoNCE(0.2)(gather(z)).shape  # of all processes'; here there is one
     torch.Size([])
     """
-    if world() > 1:
-        _refuse_unequal(z)
-    return _Gather.apply(z) if world() > 1 else z
+    if world() == 1:
+        return z
+    mine = torch.tensor([z.ndim, *z.shape, *[0] * 8][:9], device=z.device)
+    of_all = [torch.empty_like(mine) for _ in range(world())]
+    dist.all_gather(of_all, mine)
+    shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(of_all).tolist()]
+    _refuse_unlike("z", "have one shape", shapes, "a loader needs drop_last=True")
+    return _Gather.apply(z, False)
 
 
 def gather_alike(z: Tensor) -> Tensor:
@@ -163,41 +136,23 @@ def gather_alike(z: Tensor) -> Tensor:
     """
     if world() == 1:
         return z
-    return _GatherAlike.apply(once(z, "gather_alike sums over no other process; take gather"))
+    return _Gather.apply(once(z, "gather_alike sums over no other process; take gather"), True)
 
 
 class _Gather(torch.autograd.Function):
+    """All processes' parts. `alike`: the gradient is the same on every process, so that nothing is sent."""
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor) -> Tensor:
-        z = z.contiguous()
-        parts = [torch.empty_like(z) for _ in range(world())]
-        dist.all_gather(parts, z)
+    def forward(ctx: Any, z: Tensor, alike: bool) -> Tensor:
+        ctx.alike = alike
+        parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(world())]
+        dist.all_gather(parts, z.contiguous())
         return torch.cat(parts, dim=1)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _own(_Sum.apply(grad))
-
-
-def _refuse_unequal(z: Tensor) -> None:
-    """Raises ValueError, on every process, unless z has one shape on all of them."""
-    mine = torch.tensor([z.ndim, *z.shape, *[0] * 8][:9], device=z.device)
-    all_of_them = [torch.empty_like(mine) for _ in range(world())]
-    dist.all_gather(all_of_them, mine)
-    shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(all_of_them).tolist()]
-    if different := [i for i, shape in enumerate(shapes) if shape != shapes[0]]:
-        got = f"{shapes[0]} on process 0 and {shapes[different[0]]} on process {different[0]}"
-        raise ValueError(f"z must have one shape on all processes, got {got}; a loader needs drop_last=True")
-
-
-class _GatherAlike(_Gather):
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return world() * _own(grad)
-
-
-def _own(grad: Tensor) -> Tensor:
-    return grad.chunk(world(), dim=1)[rank()]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        own = (world() * grad if ctx.alike else _Sum.apply(grad)).chunk(world(), dim=1)[rank()]
+        return own, None
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:
@@ -253,7 +208,9 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _sum(x)
+        total = x.clone(memory_format=torch.contiguous_format)  # all_reduce works in place
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -264,14 +221,4 @@ def average_gradients(module: nn.Module) -> None:
     """Replace the gradients of a module outside DistributedDataParallel by their mean over processes."""
     for parameter in module.parameters():
         if world() > 1 and parameter.grad is not None:
-            parameter.grad = _sum(parameter.grad) / world()
-
-
-def _sum(x: Tensor) -> Tensor:
-    total = x.clone(memory_format=torch.contiguous_format)  # all_reduce works in place
-    dist.all_reduce(total)
-    return total
-
-
-def _many() -> bool:
-    return dist.is_available() and dist.is_initialized()
+            parameter.grad = _Sum.apply(parameter.grad) / world()

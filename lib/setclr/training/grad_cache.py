@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
 from torch.nn.parallel import DistributedDataParallel
 
 from setclr.seeding import States, global_states, restore
@@ -34,7 +33,7 @@ class OwnGroup(Protocol):
 Group = Tensor | OwnGroup  # a tensor of views is (V, n, ...)
 
 
-class Views(nn.Module):
+class EncodeGroups(nn.Module):
     """The encoder for a list of groups of views: features (V_all·n, D), view after view.
 
     Images are (V, n, C, S, S), one tensor for each side S; clips are (V, n, C, T, S, S). V_all is the sum
@@ -63,20 +62,16 @@ def dtype_of(model: nn.Module, x: Tensor) -> torch.dtype:
 def flat(features: Any, n: int) -> Tensor:
     """Features (N, D) as an encoder gives them for n inputs; (N, D, 1, 1) and the like lose their ones.
 
-    Raises ValueError, with the remedy, for anything else, such as a tuple or a dict.
+    Raises ValueError for anything else, such as a tuple or a map.
     """
-    if isinstance(features, Tensor) and not features.is_floating_point():
-        got, remedy = f"{features.dtype}", "return floating-point numbers, without rounding them"
-    elif isinstance(features, Tensor) and features.shape[2:].numel() == 1 < features.ndim:
-        if len(features) == n:
+    got = f"a {type(features).__name__}"
+    if isinstance(features, Tensor):
+        got = f"{features.dtype} {tuple(features.shape)}"
+        one_each = features.shape[:1] == (n,) and features.shape[2:].numel() == 1 < features.ndim
+        if one_each and features.is_floating_point():
             return features.flatten(1)
-        got, remedy = f"{len(features)} rows for {n} inputs", "return one row for each"
-    elif isinstance(features, Tensor):
-        got, remedy = (f"{tuple(features.shape)}", "add nn.Flatten(), or return one token or their mean")
-    else:
-        names = f" of {', '.join(map(str, features))}" if isinstance(features, dict) else ""
-        got, remedy = (f"a {type(features).__name__}{names}", "wrap it so that it returns one tensor")
-    raise ValueError(f"encoder must give features (N, D), got {got}; {remedy}")
+    wanted = f"one floating tensor of features (N, D) for N = {n} inputs"
+    raise ValueError(f"encoder must give {wanted}, got {got}; nn.Flatten() or a mean over tokens makes one")
 
 
 def part(group: Group, start: int, stop: int) -> Group:
@@ -106,7 +101,7 @@ class GradCache:
 
     def __init__(self, encoder: nn.Module, head: nn.Module, precision: Precision, chunk: int | None = None):
         self.precision, self.chunk, device = precision, chunk, precision.device
-        self.parts = [synchronised(Views(encoder), device), nn.Sequential(synchronised(head, device))]
+        self.parts = [synchronised(EncodeGroups(encoder), device), nn.Sequential(synchronised(head, device))]
         for parameter in self.parts[0].parameters():
             parameter.data = channels_last(parameter.data)
         self.encoder, self.head = (data_parallel(part) for part in self.parts)
@@ -114,7 +109,7 @@ class GradCache:
     def backward(self, views: list[Group], objective: Callable[[Tensor], Tensor]) -> Tensor:
         """Add the gradients of objective(z), a 0-d tensor, to the weights; returns objective(z), detached.
 
-        `views` are as `Views` takes them; z (V_all, n, E) is float32 or wider.
+        `views` are as `EncodeGroups` takes them; z (V_all, n, E) is float32 or wider.
         """
         chunks, n = self._chunks(views), count(views)
         if len(chunks) == 1:
@@ -145,16 +140,6 @@ class GradCache:
             raise ValueError(f"encoder must give features with a gradient, got some without; {remedy}")
         return features
 
-    def refuse_unreached(self) -> None:
-        """Raises ValueError if many processes train and a parameter that learns got no gradient."""
-        named = [(k, p) for part in self.parts for k, p in part.named_parameters() if p.requires_grad]
-        if world() > 1 and (lost := [name for name, p in named if p.grad is None]):
-            got = f"none for {len(lost)}, such as {lost[0].removeprefix('encoder.')}"
-            remedy = "leave them out, or freeze them by requires_grad_(False)"
-            raise ValueError(
-                f"all parameters that learn must get a gradient with many processes, got {got}; {remedy}"
-            )
-
     def embed(self, views: list[Group]) -> Tensor:
         """The embeddings z (V_all, n, E) without gradient, computed chunk after chunk."""
         with torch.no_grad():
@@ -177,35 +162,16 @@ class GradCache:
         return at_least_float32(torch.cat(parts, dim=1)), states
 
     def _features(self, views: list[Group]) -> Tensor:
-        first = views[0].shape[2] if isinstance(views[0], Tensor) else None
-        with self.precision.autocast(), fitting("encoder", self.encoder, first, "channels"):
+        with self.precision.autocast():
             return self.encoder(views)
 
     def _embed(self, features: Tensor, n: int) -> Tensor:
         wanted = dtype_of(self.head, features)
         if self.precision.name == "float32" or torch.float64 in (wanted, features.dtype):
             features = features.to(wanted)  # autocast matches the others
-        with self.precision.autocast(), fitting("head", self.head, features.shape[1], "features"):
+        with self.precision.autocast():
             z = self.head(features)
         return at_least_float32(z).unflatten(0, (-1, n))
-
-
-@contextmanager
-def fitting(name: str, module: nn.Module, given: int | None, what: str) -> Iterator[None]:
-    """Turn a RuntimeError inside into a ValueError if the module's first layer takes another number, or the
-    views are smaller than a kernel."""
-    try:
-        yield
-    except RuntimeError as error:
-        if "Kernel size can't be greater" in str(error):
-            raise ValueError(f"{name} must get larger views than its kernels; got: {error}") from error
-        layers = (x for x in module.modules() if isinstance(x, nn.Linear | _ConvNd))
-        first = next(layers, None)
-        takes = first.in_features if isinstance(first, nn.Linear) else first and first.in_channels
-        if None in (given, takes) or takes == given:
-            raise
-        said = f"{name} must take {given} {what}, got one whose first layer takes {takes}"
-        raise ValueError(f"{said}; make that layer with {given}") from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import choice, integer, number
+from setclr.settings import one_of, real, whole
 from setclr.training.distributed import gather_alike
 from setclr.training.grad_cache import GradCache, Group
 from setclr.training.own_loop import Queue, update_momentum
@@ -32,15 +32,10 @@ class Keys:
     (0.99, 1.0)
     """
 
-    momentum: float = 0.999
-    schedule: str = "constant"
-    queue: int = 0
+    momentum: float = real(0.999, "MoCo has 0.999, MoCo v3 0.99", least=0, most=1)
+    schedule: str = one_of("constant", ("constant", "cosine"))
+    queue: int = whole(0, least=0)
     predictor: nn.Module | None = None
-
-    def __post_init__(self) -> None:
-        number("momentum", self.momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
-        choice("schedule", self.schedule, ("constant", "cosine"))
-        integer("queue", self.queue, least=0)
 
     def at(self, progress: float) -> float:
         """m after the fraction `progress`, 0 to 1, of the training."""
@@ -60,9 +55,8 @@ class MomentumEncoder:
         self.keys, self.followed = keys, nn.ModuleList([encoder, head])
         self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
         self.grad_cache = GradCache(self.model[0], self.model[1], grad_cache.precision, grad_cache.chunk)
-        self.queue = Queue(keys.queue, outputs(head), seed) if keys.queue else None
-        if self.queue is not None:
-            self.queue.to(grad_cache.precision.device)
+        device = grad_cache.precision.device
+        self.queue = Queue(keys.queue, outputs(head), seed).to(device) if keys.queue else None
 
     def candidates(self, views: list[Group]) -> dict[str, Tensor]:
         """The loss's arguments beside z: `keys` (V, N, E) of all processes, and `memory` (Q, E).

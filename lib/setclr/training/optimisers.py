@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from setclr.checks import choice, number
 
@@ -79,29 +79,26 @@ class LARS(torch.optim.Optimizer):
         with torch.enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
-            held = [w for w in group["params"] if w.grad is not None]
-            for w in held:
+            weights = [w for w in group["params"] if w.grad is not None]
+            if not weights:
+                continue
+            for w in weights:
                 if "momentum" not in self.state[w]:
                     self.state[w]["momentum"] = torch.zeros_like(w)
-            together = held and held[0].is_cuda  # few launches; on a CPU one by one, in its cache
-            for some in [held] if together else [[w] for w in held]:
-                self._move(some, group)
+            steps: list[Any] = [w.grad for w in weights]
+            buffers = [self.state[w]["momentum"] for w in weights]
+            if several := [i for i, w in enumerate(weights) if w.ndim > 1]:
+                scaled = [weights[i] for i in several]
+                decayed = torch._foreach_add([steps[i] for i in several], scaled, alpha=group["weight_decay"])
+                size, length = (torch.stack(torch._foreach_norm(x)) for x in (scaled, decayed))
+                ratio = torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
+                torch._foreach_mul_(decayed, ratio.unbind())
+                for i, d in zip(several, decayed):
+                    steps[i] = d
+            torch._foreach_mul_(buffers, group["momentum"])
+            torch._foreach_add_(buffers, steps)
+            torch._foreach_add_(weights, buffers, alpha=-group["lr"])
         return loss
-
-    def _move(self, weights: list[Tensor], group: dict[str, Any]) -> None:
-        buffers = [self.state[w]["momentum"] for w in weights]
-        steps: list[Any] = [w.grad for w in weights]
-        if several := [i for i, w in enumerate(weights) if w.ndim > 1]:
-            scaled = [weights[i] for i in several]
-            decayed = torch._foreach_add([steps[i] for i in several], scaled, alpha=group["weight_decay"])
-            size, length = (torch.stack(torch._foreach_norm(x)) for x in (scaled, decayed))
-            ratio = torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
-            torch._foreach_mul_(decayed, ratio.unbind())
-            for i, d in zip(several, decayed):
-                steps[i] = d
-        torch._foreach_mul_(buffers, group["momentum"])
-        torch._foreach_add_(buffers, steps)
-        torch._foreach_add_(weights, buffers, alpha=-group["lr"])
 
 
 SHAPES = ("cosine", "constant", "steps")

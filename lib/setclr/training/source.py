@@ -13,9 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from setclr import views as views_of
+from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.data.labels import labels_of
 from setclr.data.streaming import streamed
@@ -23,6 +25,7 @@ from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals
 from setclr.training.batches import Step
 from setclr.training.grad_cache import Group
+from setclr.training.momentum import outputs
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
@@ -35,8 +38,8 @@ class Source(Protocol):
     """Things to contrast, such as `ImageViews`, `LoaderViews`, `video.ClipViews` and `graphs.GraphViews`.
 
     A source may also have `things`, the plural of what it holds, for messages; `digest()`, a text that
-    is the same for the same data; `shapes(n)`, the shapes (N, ...) that the encoder gets for n things,
-    without which a Trainer does not compile.
+    is the same for the same data; `dims`, of what the encoder gets, 4 for images (N, C, H, W), if shapes
+    are the same in every batch, without which a Trainer does not compile.
 
     >>> import torch
     >>> from setclr.training import Source
@@ -80,6 +83,7 @@ class ImageViews:
     """
 
     things = "images"
+    dims = 4
 
     def __init__(self, images: ImageSet, views: Sequence[View]):
         view.check_views(views)
@@ -91,21 +95,15 @@ class ImageViews:
     def __len__(self) -> int:
         return len(self.images)
 
-    def shapes(self, n: int) -> list[tuple[int, ...]]:
-        channels, *_, side = self.images.images.shape[1:]
-        return [(n, channels, *[one.size or side] * 2) for one in self.views]
-
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
     ) -> Iterator[list[Group]]:
-        drawn = map(self._drawn, steps)
-        found: Any = self.images.view_batches(self.views, drawn, workers, device, compiled)
-        yield from found
-
-    def _drawn(self, step: Step) -> tuple[Tensor, Tensor]:
-        """The indices (n,), and everything random in their views (n, V, 36)."""
-        n, generator = len(step.indices), seeded(*step.key)
-        return step.indices, views_of.draw(self.views, n, generator, first=step.first)
+        drawn = (
+            (step.indices, views_of.draw(self.views, len(step.indices), seeded(*step.key), first=step.first))
+            for step in steps
+        )
+        view_batches: Any = self.images.view_batches(self.views, drawn, workers, device, compiled)
+        yield from view_batches
 
 
 class LoaderViews:
@@ -136,23 +134,20 @@ class LoaderViews:
         self.dataset = dataset
         self.labels = labels_of(dataset, "dataset")[0]
         with seeded_globals(0):
-            self.first = [tuple(one.shape) for one in views_in(item_of(dataset, 0), 0)]
+            self.dims = 1 + max(one.ndim for one in views_in(item_of(dataset, 0), 0))
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def digest(self) -> str:
-        found = hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:12]
-        return f"{len(self)} items whose labels have the checksum {found}"
-
-    def shapes(self, n: int) -> list[tuple[int, ...]]:
-        return [(n, *shape) for shape in self.first]
+        checksum = hashlib.sha256(self.labels.numpy().tobytes()).hexdigest()[:12]
+        return f"{len(self)} items whose labels have the checksum {checksum}"
 
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
     ) -> Iterator[list[Group]]:
-        found: Iterator[list[Group]] = streamed(partial(read, self.dataset), steps, workers, device)
-        yield from found
+        view_batches: Iterator[list[Group]] = streamed(partial(read, self.dataset), steps, workers, device)
+        yield from view_batches
 
 
 def read(dataset: Dataset, step: Step) -> list[Tensor]:
@@ -209,64 +204,27 @@ def check_parts(
     source: object, encoder: object, head: object, loss: object, optimiser: object, lr_schedule: object
 ) -> None:  # fmt: skip
     """Raises ValueError, naming the argument and the remedy, if a Trainer cannot use one of these."""
-    if not isinstance(source, Source):
-        hint = "ImageViews(images, views.preset('photo')) is one, LoaderViews(dataset) another"
-        raise ValueError(f"source must be a setclr.training.Source, got {type(source).__name__}; {hint}")
-    for name, part in (("encoder", encoder), ("head", head)):
-        if not isinstance(part, nn.Module):
-            raise ValueError(f"{name} must be a module, got {part!r}; setclr.models makes some by name")
-    if not isinstance(loss, Objective):
-        raise ValueError(f"loss must be one of setclr.losses, got {loss!r}; InfoNCE(0.2) is one")
-    if not isinstance(optimiser, torch.optim.Optimizer | None):
-        hint = "torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1) is one; None takes Adam"
-        raise ValueError(f"optimiser must be a torch.optim.Optimizer, got {optimiser!r}; {hint}")
-    if lr_schedule is not None and not isinstance(lr_schedule, LRSchedule):
-        raise ValueError(
-            f"lr_schedule must be an LRSchedule, got {lr_schedule!r}; the optimiser's lr is its peak"
-        )
+    source_hint = "ImageViews(images, views.preset('photo')) is one, LoaderViews(dataset) another"
+    sgd = "torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)"
+    for name, part, kind, wanted, hint in (
+        ("source", source, Source, "a setclr.training.Source", source_hint),
+        ("encoder", encoder, nn.Module, "a module", "setclr.models.encoder makes some by name"),
+        ("head", head, nn.Module, "a module", "setclr.models.head makes one"),
+        ("loss", loss, Objective, "one of setclr.losses", "InfoNCE(0.2) is one"),
+        ("optimiser", optimiser, Optimizer | None, "a torch.optim.Optimizer", f"{sgd} is one, None Adam"),
+        ("lr_schedule", lr_schedule, LRSchedule | None, "an LRSchedule", "the optimiser's lr is its peak"),
+    ):
+        if not isinstance(part, kind):
+            raise ValueError(f"{name} must be {wanted}, got {type(part).__name__}; {hint}")
 
 
-def refuse_unlabelled(source: Source, labels: bool) -> None:
-    """Raises ValueError if the loss is to get labels and some things have none."""
-    if labels and (lacking := int((source.labels < 0).sum())):
-        things = things_of(source)
-        said = (
-            f"all {things} must have a label where the loss gets them, got {lacking} of {len(source)} without"
-        )
-        raise ValueError(f"{said}; leave these out, or train without labels")
-
-
-def precision_for(shapes: Sequence[Sequence[int]], precision: str, device: torch.device) -> str:
-    """The precision for views of these shapes; "auto" becomes float32 for clips, of five numbers, on a CPU.
-
-    Raises ValueError if such clips would be convolved in 16 bits.
-    """
-    if device.type != "cpu" or precision == "float32" or not any(len(shape) == 5 for shape in shapes):
-        return precision
-    if precision == "auto":
-        return "float32"
-    why = "torch's convolution of clips in 16 bits reads memory there that nobody wrote"
-    raise ValueError(f"precision must be float32 for clips on a CPU, got {precision!r}: {why}; take a GPU")
-
-
-def shapes_of(source: Source, n: int, compiled: bool | str) -> list[tuple[int, ...]]:
-    """The shapes that the encoder gets for n things, for torch.compile; none where they change.
-
-    Raises ValueError if they change and `compiled` is True.
-    """
-    if hasattr(source, "shapes"):
-        return source.shapes(n)
-    if compiled is True:
-        said = f"whose sizes change from batch to batch, got {things_of(source)}"
-        raise ValueError(f"compiled must be False or 'auto' for a source {said}; leave it out")
-    return []
-
-
-def digest_of(source: Source) -> str:
-    """A text that is the same for the same data: the source's own, or its length."""
-    return source.digest() if hasattr(source, "digest") else f"{len(source)} {things_of(source)}"
-
-
-def things_of(source: Source) -> str:
-    """What the source holds, in the plural."""
-    return getattr(source, "things", "items")
+def check_classes(source: Source, things: str, loss: Objective, head: nn.Module) -> None:
+    """Raises ValueError, where the loss gets labels, if one of the `things` has none, or if it classifies and
+    the head has fewer outputs than there are classes."""
+    if lacking := int((source.labels < 0).sum()):
+        got = f"{lacking} of {len(source)} without; leave these out, or train without labels"
+        raise ValueError(f"all {things} must have a label where the loss gets them, got {got}")
+    if loss.classifies:
+        classes = int(source.labels.max()) + 1
+        hint = f"each of the {classes} classes needs an output"
+        integer("embedding", outputs(head), least=classes, hint=hint)

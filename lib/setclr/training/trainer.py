@@ -1,6 +1,7 @@
 """The Trainer: training steps, epochs, checkpoints, interruptions, and its state as a state_dict."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from setclr import models, views
+from setclr import views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
@@ -25,8 +26,7 @@ from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.source import Source
-from setclr.training.targets import Targets
-from setclr.views.numbers import sent
+from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
@@ -77,43 +77,43 @@ class Trainer:
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
         self.device = devices.choose_device(machine.device)
-        self.source, self.things = source, sources.things_of(source)
-        self.digest = sources.digest_of(source)
-        distributed.refuse_different(self.things, lambda: self.digest)
+        self.source, self.things = source, getattr(source, "things", "items")
+        self.digest = source.digest() if hasattr(source, "digest") else f"{len(source)} {self.things}"
+        distributed.refuse_different(self.things, self.digest)
         self.encoder, self.head, self.loss = encoder, head, loss.to(self.device)
         self.labels, self.predictor = check_labels(loss, labels), (keys and keys.predictor) or nn.Identity()
-        sources.refuse_unlabelled(source, labels or loss.targets == "labels")
+        if self.labels:
+            sources.check_classes(source, self.things, loss, head)
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         how = batch if isinstance(batch, Batching) else Batching(batch)
-        n, of_class = how.size, how.images_per_class
-        self.batches = Batches(source.labels, n, seed, of_class, how.drop_last, self.things)
-        for size in (n, self.batches.images % n):
+        self.batches = Batches(source.labels, how, seed, self.things)
+        for size in (how.size, self.batches.images % how.size):
             if size % world():
                 raise ValueError(f"batch must be divisible by the number of processes, {world()}, got {size}")
         self.model = nn.ModuleList([encoder, head, self.predictor]).to(self.device)
-        shapes = sources.shapes_of(source, n // world(), machine.compiled)
-        kind = sources.precision_for(shapes, machine.precision, self.device)
-        self.precision, self.deterministic = devices.Precision(kind, self.device), machine.deterministic
+        dims = getattr(source, "dims", None)
+        self.precision = devices.Precision(machine.precision, self.device, clips=dims == 5)
+        self.deterministic = machine.deterministic
         optimiser = optimiser or make_optimiser("adam", self.model, self.loss, lr=1e-3)
         learnt = nn.ModuleDict({"model": self.model, "loss": self.loss})
         self.optimiser = check_optimiser(optimiser, learnt)
-        self.targets = Targets(loss, source, self.batches, encoder, head) if loss.targets else None
-        self.grad_cache = GradCache(
-            models.LocalFeatures(encoder, *loss.local) if loss.local else encoder,
-            nn.Sequential(head, self.predictor) if keys and keys.predictor else head,
-            self.precision, machine.chunk,
-        )  # fmt: skip
+        self.task: Task = loss.task(self) or Task(self)
+        to_loss = nn.Sequential(head, self.predictor)
+        self.grad_cache = GradCache(self.task.encoder, to_loss, self.precision, machine.chunk)
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
-        self.steps, total = len(self.batches), self.epochs * len(self.batches)
-        self.compiled = compiling.wanted(machine.compiled, encoder, shapes, total, self.device)
-        self.compile_tried = not self.compiled  # whether compiling has been tried
-        self.step, self.seconds, self.workers = 0, 0.0, devices.workers_for(machine.workers)
+        self.steps = len(self.batches)
+        total = self.epochs * self.steps
+        self.compiled = compiling.wanted(machine.compiled, dims is not None, total, self.things)
+        self.compile_tried = not self.compiled
+        self.step, self.seconds = 0, 0.0
+        few = min(8, max(1, (os.cpu_count() or 1) - 1))
+        self.workers = few if machine.workers is None else machine.workers
         self.values: list[Tensor] = []  # the losses of this epoch so far
         self.not_finite = list(checkpoint.not_finite(self._weights()))  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
-        self.view_batches = self._view_batches(self.compiled)
+        self.view_batches = self._view_batches()
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
@@ -147,10 +147,14 @@ class Trainer:
             if out:
                 distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
             if out and resume and not self.step:
-                found = distributed.tensors_from_first(lambda: checkpoint.stored(out))
-                if found:
-                    self.load_state_dict(found, str(out))
-            self._start_generators()
+                stored = distributed.from_first(lambda: checkpoint.stored(out))
+                if stored:
+                    self.load_state_dict(stored, str(out))
+            torch.manual_seed(self.batches.seed)  # for dropout and the like
+            if self.random:
+                torch.set_rng_state(self.random["cpu"])
+                if "cuda" in self.random and self.device.type == "cuda":
+                    torch.cuda.set_rng_state(self.random["cuda"], self.device)
             writer = None
             if out:
                 writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
@@ -178,31 +182,38 @@ class Trainer:
                     advance(bar, timed=self.step > begun + 1)  # the first step compiles
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    if self.within_epoch and self._stopped(stop):
+                    stopped = self._stopped(stop)
+                    if self.within_epoch and stopped:
                         break
                     if self.within_epoch and self.losses_checked:
                         self._write_if_due(writer, CHECKPOINT_SECONDS)
                 else:
-                    row = self.close_epoch()
-                    if rank() == 0:
-                        more = (None if on_epoch is None else on_epoch(self)) or {}
-                        row.update(seen := {key: float(value) for key, value in more.items()})
-                        self.watched = seen or self.watched
-                        if writer:
-                            checkpoint.write_history(writer.out, self.rows)
-                        for metric in metrics:
-                            metric(self.rows)
+                    self._end_epoch(writer, on_epoch, metrics)
                     kept = keep_every and len(self.rows) % keep_every == 0
                     copies = [f"epoch-{len(self.rows)}.pt"] if kept else []
-                    seconds = 0 if kept else min(EPOCH_SECONDS, CHECKPOINT_SECONDS)
-                    self._write_if_due(writer, seconds, self.finished, *copies)
-                if self.within_epoch or (self._stopped(stop) and not self.finished):
+                    self._write_if_due(writer, min(EPOCH_SECONDS, CHECKPOINT_SECONDS), self.finished, *copies)
+                if stopped and not self.finished:
                     self._write_if_due(writer, 0, last=True)
-                    held = f"{writer.out} holds it: repeat the call to go on" if writer else ""
-                    said = f"stopped after step {self.step} of {total}"
-                    raise Interrupted(
-                        f"{said}; {held or 'nothing was saved, since out= was not given'}", stop.asked
-                    )
+                    nothing = "nothing was saved, since out= was not given"
+                    held = f"{writer.out} holds it: repeat the call to go on" if writer else nothing
+                    raise Interrupted(f"stopped after step {self.step} of {total}; {held}", stop.asked)
+
+    def _end_epoch(
+        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
+        metrics: Sequence[Metric],
+    ) -> None:  # fmt: skip
+        """Add the epoch's row to the history, with what `on_epoch` returns, and show it to the metrics."""
+        row = self.close_epoch()
+        if rank():
+            return
+        more = (on_epoch(self) if on_epoch is not None else None) or {}
+        watched = {key: float(value) for key, value in more.items()}
+        row.update(watched)
+        self.watched = watched or self.watched
+        if writer:
+            checkpoint.write_history(writer.out, self.rows)
+        for metric in metrics:
+            metric(self.rows)
 
     def _stopped(self, stop: Interruption) -> bool:
         """Whether all processes stop after this step; many processes agree only where losses are checked."""
@@ -212,26 +223,18 @@ class Trainer:
     def _write_if_due(
         self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, *copies: str
     ) -> None:
-        """Begin a checkpoint if it is the `last` or so many seconds have passed; wait for the last one.
+        """Begin a checkpoint if it is the `last`, if so many seconds have passed, or for `copies`.
 
-        `copies`: names of further files with it, which stay.
+        `copies`: names of more files with it, which stay. Waits for the last one.
         """
         if not writer or rank():
             return
         writer.check()
-        if last or time.monotonic() - writer.begun >= seconds:
+        if last or copies or time.monotonic() - writer.begun >= seconds:
             self.refuse_bad_weights()
             writer.write(*copies)
         if last:
             writer.wait()
-
-    def _start_generators(self) -> None:
-        """Seed torch's global generators, for dropout and the like, or restore them from a checkpoint."""
-        torch.manual_seed(self.batches.seed)
-        if self.random:
-            torch.set_rng_state(self.random["cpu"])
-            if "cuda" in self.random and self.device.type == "cuda":
-                torch.cuda.set_rng_state(self.random["cuda"], self.device)
 
     def state_dict(self) -> dict:
         """All that is needed to resume, as plain data and tensors."""
@@ -245,8 +248,8 @@ class Trainer:
             "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
             "data": self.digest, **self._weights(), "optimiser": self.optimiser.state_dict(),
             "scaler": self.precision.scaler.state_dict(), "not_finite": self.not_finite,
-            "targets": self.targets.state() if self.targets else None, "random": random,
-        }  # fmt: skip  # fmt: skip
+            "targets": self.task.state(), "random": random,
+        }  # fmt: skip
 
     def _weights(self) -> dict:
         """The weights of all modules by name, with those of the momentum encoder under "keys"."""
@@ -264,58 +267,55 @@ class Trainer:
         if self.momentum_encoder:
             parts["keys"] = self.momentum_encoder
         checkpoint.load(parts, state, where)
-        for weight, kept in self.optimiser.state.items():
-            for key, x in kept.items():
+        for weight, moments in self.optimiser.state.items():
+            for key, x in moments.items():
                 # Fused steps go through memory in order, so the state needs the weight's memory format.
                 if isinstance(x, Tensor) and x.shape == weight.shape:
-                    kept[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
+                    moments[key] = torch.empty_like(weight, dtype=x.dtype).copy_(x)
         self.step, self.rows = state["step"], [dict(row) for row in state["history"]]
         self.values = list(state["values"].to(self.device).unbind())
         self.seconds, self.random = state["seconds"], state["random"]
-        if self.targets and self.values:
-            self.targets.restore(state["targets"])
+        if self.values:
+            try:
+                self.task.restore(state["targets"])
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}; {checkpoint.REMEDY}") from error
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
         """Raises ValueError if a state lacks parts, or has other data, random views, precision or batches."""
-        again = "resume=False starts again"
-        if "optimiser" not in state:
-            said = "was saved without its optimiser, or by one of the first versions, and cannot go on"
-            raise ValueError(f"{where}: {said}; {again}")
-        if state["images"] != len(self.source):
-            given = f"{state['images']} {self.things}, and there are {len(self.source)} now"
-            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
-        if state.get("data", self.digest) != self.digest:
-            given = f"{state['data']}, and these are {self.digest}"
-            raise ValueError(f"{where}: was trained on {given}; restore the data, or {again}")
-        finished = len(state["history"]) >= self.epochs
-        if not finished and state.get("draws", 1) != views.DRAWS:
-            said = f"version {state.get('draws', 1)} of the random views, and this setclr has another"
-            raise ValueError(f"{where}: was begun with {said}; finish it with the older setclr, or {again}")
+        done, within = len(state["history"]), len(state.get("values", ()))
+        position = divmod(state.get("step", 0), self.steps)
+        draws, data = state.get("draws", 1), state.get("data", self.digest)
         used, now = state.get("precision", "float32"), self.precision.name
-        if used != now:
-            said = f"was trained in {used}, not {now}; take precision={used!r}"
-            raise ValueError(f"{where}: {said}, or {again}")
-        if state.get("keys") is None and self.momentum_encoder:
-            raise ValueError(f"{where}: was trained without a momentum encoder; {again}")
-        there = len(state["history"]), len(state.get("values", ()))
-        if there != (position := divmod(state["step"], self.steps)):
-            said = f"has {there[0]} epochs and {there[1]} steps, and should have {position}"
-            raise ValueError(f"{where}: was trained in other batches, or is damaged: it {said}; {again}")
+        images = f"{state.get('images')} {self.things}, and there are {len(self.source)} now"
+        has = f"it has {done} epochs and {within} steps, and should have {position}"
+        for other, complaint in (
+            ("optimiser" not in state,
+             "was saved without its optimiser, or by one of the first versions, and cannot go on"),
+            (state.get("images") != len(self.source), f"was trained on {images}; restore the data"),
+            (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
+            (done < self.epochs and draws != views.DRAWS,
+             f"was begun with version {draws} of the random views; finish it with the older setclr"),
+            (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),
+            (self.momentum_encoder and state.get("keys") is None, "was trained without a momentum encoder"),
+            ((done, within) != position, f"was trained in other batches, or is damaged: {has}"),
+        ):  # fmt: skip
+            if other:
+                raise ValueError(f"{where}: {complaint}, or start again with resume=False")
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch; yields after every step. Losses and weights must stay finite."""
         epoch = self.step // self.steps
         before, started = self.seconds, time.perf_counter()
-        what = f"a batch of {self.batches.batch} on {self.device}"
-        remedy = f"chunk=N puts N {self.things} through the encoder in one go; or take a smaller batch"
-        self.order = self.batches.of(epoch) if self.labels else ()
-        if self.targets:
-            self.targets.begin(epoch, self.step % self.steps == 0)
+        self.order = self.batches.of_epoch(epoch)
+        self.task.begin(epoch, self.step % self.steps == 0)
         self.model.train()
         while self.step < (epoch + 1) * self.steps:
             own = seeded_globals(self.batches.seed, self.step, rank(), torch_too=False)  # for the encoder
-            with devices.settings(self.precision, self.deterministic), devices.explain_oom(what, remedy), own:
-                self.values.append(self.update(self._next_views()))
+            with devices.settings(self.precision, self.deterministic), own:
+                if not self.compile_tried:
+                    self._compile()
+                self.values.append(self.update(next(self.view_batches)))
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time below is complete
             self.seconds = before + time.perf_counter() - started
@@ -350,68 +350,45 @@ class Trainer:
         factor = self.lr_schedule.factor(self.step, self.steps, self.epochs)
         for group in self.optimiser.param_groups:
             group["lr"] = group["initial_lr"] * factor
-        x = self.loss.prepare(x)
-        self._compile_once(x)
         self.optimiser.zero_grad()
-        more = self.loss_arguments(x)
-        loss = self.grad_cache.backward(x, lambda z: self.objective(z, **more))
+        loss, more = self._backward(x)
         # These are equal on all processes but for rounding, which must not accumulate.
         distributed.average_gradients(self.loss)
-        if not self.step:
-            self.grad_cache.refuse_unreached()
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
             self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
         self.step += 1
         return loss
 
-    def loss_arguments(self, x: list[Group]) -> dict[str, Tensor]:
-        """The loss's arguments beside embeddings: targets, or labels, and the momentum encoder's keys."""
-        if self.targets:
-            return self.targets.of(self.step % self.steps, self.device)
+    def _backward(self, x: list[Group]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Add the gradients of the loss of the views `x`; the loss, and its arguments beside embeddings."""
+        x = self.task.prepare(x)
         more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
-        if self.labels:
-            more["labels"] = sent(self.source.labels[self.order[self.step % self.steps]], self.device)
-        return more
+        more |= self.task.arguments_at(self.order[self.step % self.steps])
+        return self.grad_cache.backward(x, lambda z: self.objective(z, **more)), more
 
     def objective(self, z: Tensor, **more: Tensor) -> Tensor:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot check this
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        with self.precision.autocast():  # for DeepInfoMax's discriminator; set losses turn it off
+        with self.precision.autocast():  # for discriminators; the library's losses turn it off
             return self.loss(distributed.gather_alike(z), **more)
 
-    def _view_batches(self, compiled: bool) -> Iterator[list[Group]]:
+    def _view_batches(self) -> Iterator[list[Group]]:
         steps = self.batches.steps(self.step, self.epochs)  # from where a run goes on, if it was resumed
-        yield from self.source.batches(steps, self.device, self.workers, compiled)
+        yield from self.source.batches(steps, self.device, self.workers, self.compiled)
 
-    def _next_views(self) -> list[Group]:
-        """The views of the next batch; if compiling them fails at the first, warn and go on uncompiled."""
-        if self.compile_tried:
-            return next(self.view_batches)
-        try:
-            return next(self.view_batches)
-        except compiling.failures() as error:
-            compiling.warn(error)
-            self.view_batches = self._view_batches(compiled=False)
-            return next(self.view_batches)
-
-    def _compile_once(self, x: list[Group]) -> None:
-        """Before the first step, compile by a trial on its views, whose results are discarded."""
-        if self.compile_tried:
-            return
+    def _compile(self) -> None:
+        """Compile by a trial of the next step, whose results are discarded; or warn and go on without."""
         self.compile_tried = True
         ours = [self.grad_cache, *([self.momentum_encoder.grad_cache] if self.momentum_encoder else [])]
         parts = [part for cache in ours for part in cache.parts]
         if not self.loss.reads_values:
             parts.append(self.loss)
-
-        def step() -> None:
-            more = self.loss_arguments(x)
-            self.grad_cache.backward(x, lambda z: self.objective(z, **more))
-
-        with torch.random.fork_rng(), unchanged_buffers(nn.ModuleList(parts)):
-            self.compiled = compiling.compile_all(parts, step)
+        every = nn.ModuleList(parts)
+        with torch.random.fork_rng(), seeded_globals(self.batches.seed), unchanged_buffers(every):
+            self.compiled = compiling.compile_all(parts, lambda: self._backward(next(self.view_batches)))
+        self.view_batches = self._view_batches()
 
     def refuse_bad_losses(self) -> None:
         """Raises FloatingPointError if one of the last ten losses is NaN or inf."""
@@ -427,6 +404,6 @@ class Trainer:
 
     def progress(self) -> dict[str, str]:
         """The numbers of a progress bar: the last loss, the rate, and what `on_epoch` returned last."""
-        rate = len(self.values) * self.batches.batch / self.seconds
+        rate = len(self.values) * self.batches.how.size / self.seconds
         shown = {"loss": f"{float(self.values[-1]):.3f}", f"{self.things}_per_s": f"{rate:.0f}"}
         return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

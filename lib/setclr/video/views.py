@@ -119,6 +119,7 @@ class ClipViews:
     """
 
     things = "videos"
+    dims = 5
 
     def __init__(self, videos: VideoSet, views: Sequence[View], frames: int = 8, stride: int = 1):
         check_views(views)
@@ -132,10 +133,6 @@ class ClipViews:
         parts = [labels.numpy().tobytes() for labels in self.videos.labels.values()]
         whole = b"".join([repr(dict(self.videos.classes)).encode(), *parts, self.videos.fingerprint()])
         return f"{len(self)} videos with checksum {sha256(whole).hexdigest()[:12]}"
-
-    def shapes(self, n: int) -> list[tuple[int, ...]]:
-        sides = [one.size or self.videos.side for one in self.views]
-        return [(n, self.videos.channels, self.frames, side, side) for side in sides]
 
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool

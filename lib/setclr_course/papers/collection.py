@@ -1,4 +1,4 @@
-"""The papers' rows, protocols and data sets for the library (entry point group "setclr.recipes")."""
+"""The papers' rows, and what these need, for the library (entry point group "setclr.recipes")."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -11,10 +11,11 @@ from setclr_course.papers.rows import rows
 if TYPE_CHECKING:
     from setclr.data import ImageSet
     from setclr.evaluation.protocols import Protocol
+    from setclr.losses import Objective
 
 
 class Papers:
-    """The papers' recipes, printed numbers, protocols and data sets
+    """The papers' recipes, printed numbers, protocols, data sets and baselines
     (`setclr.recipes.registry.Collection`). Modules that are slow to import are imported on first use."""
 
     @cached_property
@@ -42,6 +43,13 @@ class Papers:
         from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, splits_of
 
         return {name: partial(splits_of, name) for name in (*BENCHMARKS, *WHOLE)}
+
+    @cached_property
+    def losses(self) -> "dict[str, type[Objective]]":
+        from setclr_course.papers.baselines import DeepInfoMax, Rotation
+        from setclr_course.papers.clusters import DeepCluster
+
+        return {kind.__name__: kind for kind in (DeepCluster, Rotation, DeepInfoMax)}
 
 
 PAPERS = Papers()

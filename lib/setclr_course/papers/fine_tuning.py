@@ -12,7 +12,7 @@ from setclr.data import ImageSet
 from setclr.data.sets import held_out
 from setclr.evaluation.frozen import features
 from setclr.experiments.tables import check_classes
-from setclr.losses.baselines import Supervised
+from setclr.losses.supervised import Supervised
 from setclr.training.devices import Machine
 from setclr.training.source import ImageViews
 from setclr.training.trainer import Trainer

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from setclr.checks import choice, integer
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
-from setclr.losses.baselines import Supervised
+from setclr.losses import Supervised
 from setclr.training.devices import Machine
 from setclr.training.distributed import world
 from setclr.training.optimisers import LRSchedule, make_optimiser

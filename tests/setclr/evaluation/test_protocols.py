@@ -22,7 +22,7 @@ from setclr.experiments import evaluate, new_run, summary
 from setclr.experiments.records import ours, read_records
 from setclr.experiments.tables import labelled
 from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
-from setclr.training.batches import Batches
+from setclr.training.batches import Batches, Batching
 from setclr.training.optimisers import LARS
 from setclr.views import View
 from setclr_course.papers import probes
@@ -94,10 +94,10 @@ def oracle(how: OnViews, encoder: nn.Module, train: ImageSet, seed: int) -> nn.L
              "adam": (torch.optim.Adam, {"weight_decay": 1e-6})}  # fmt: skip
     kind, settings = kinds[how.optimiser]
     optimiser, encoder = kind(list(layer.parameters()), **settings), encoder.eval()
-    batches = Batches(train.labels, how.batch, seed)
+    batches = Batches(train.labels, Batching(how.batch), seed)
     for step in range(how.epochs * len(batches)):
         epoch, position = divmod(step, len(batches))
-        index = batches.of(epoch)[position]
+        index = batches.of_epoch(epoch)[position]
         factors = {"constant": 1.0, "cosine": (1 + math.cos(math.pi * epoch / how.epochs)) / 2,
                    "linear": 1 - step / (how.epochs * len(batches)),
                    "tenths": [1, 1, 1, 0.1, 0.01][epoch]}  # fmt: skip

@@ -242,6 +242,13 @@ def test_what_is_not_in_the_language_is_refused_in_words(text):
     assert len(str(refused.value)) < 1500
 
 
+def test_baselines_are_named_where_the_course_is_not_installed(monkeypatch):
+    monkeypatch.setattr(losses, "loaded", lambda group: ())
+    assert repr(parse("Supervised()")) == "Supervised()"
+    with pytest.raises(ValueError, match="got 'Rotation'.*; the papers' baselines come with the course"):
+        parse("Rotation()")
+
+
 def test_every_recipes_loss_is_in_the_language():
     for recipe in RECIPES.values():
         assert repr(parse(repr(recipe.parsed_loss))) == repr(recipe.parsed_loss)

@@ -23,9 +23,8 @@ from tqdm.auto import tqdm
 from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
-from setclr.losses import GroCo, InfoNCE, SupCon
-from setclr.losses.baselines import Supervised
-from setclr.training import Batching, ImageViews, LRSchedule, Machine, TensorBoard, Trainer, compiling
+from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
+from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer, compiling
 from setclr.training import trainer as engine
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import HISTORY, Writer, read
@@ -161,15 +160,11 @@ def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where)
     if where == "compiler":
         monkeypatch.setattr(torch, "compile", broken)
     else:
-        monkeypatch.setattr(augmentation, "_compiled", lambda: broken)
-        monkeypatch.setattr(compiling, "available", lambda device: True)
-        monkeypatch.setattr(compiling, "compile_all", lambda parts, step: False)
-    getattr(compiling.available, "cache_clear", int)()
+        monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
     said = r"training goes on uncompiled, more slowly: .*no kernel for this; on a CPU .*needs a C\+\+ comp"
     with pytest.warns(UserWarning, match=said):
         run = train(PLAIN, compiled=True)
-    getattr(compiling.available, "cache_clear", int)()
-    assert (where == "views" or run.compiled is False) and same(run, train(PLAIN, compiled=False))
+    assert run.compiled is False and same(run, train(PLAIN, compiled=False))
 
 
 def test_what_is_not_compiled_is_what_looks_at_values():
@@ -177,22 +172,11 @@ def test_what_is_not_compiled_is_what_looks_at_values():
         assert loss.reads_values == (why(loss) is not None) == (loss + loss).reads_values, loss
 
 
-def test_compiling_pays_in_long_runs_alone():
-    conv4, resnet = models.encoder("conv4")[0], models.encoder("resnet18")[0]
-    batch = [(256, 3, 32, 32)]
-    assert not compiling.pays(conv4, batch, 100, CPU) and compiling.pays(conv4, batch, 50_000, CPU)
-    assert compiling.pays(resnet, batch, 1000, CPU) and not compiling.pays(resnet, batch, 4, CPU)
-    assert Machine().compiled == "auto" and not own_trainer().compiled
-
-
-def test_tensorboard_gets_every_epoch(tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    run = train(replace(PLAIN, epochs=2), metrics=[TensorBoard(tmp_path)])
-    found = EventAccumulator(str(tmp_path)).Reload().Scalars("loss")
-    assert [event.step for event in found] == [1, 2]
-    assert [event.value for event in found] == pytest.approx(run.history.loss.tolist(), rel=1e-6)
+def test_auto_compiles_long_runs_alone():
+    """Of 2,000 steps or more; here an epoch has 4."""
+    assert Machine().compiled == "auto"
+    assert [own_trainer(epochs=n).compiled for n in (1, 499, 500)] == [False, False, True]
+    assert not compiling.wanted("auto", False, 10**6, "graphs"), "their sizes change"
 
 
 BY_LABELS = [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)]
@@ -207,7 +191,7 @@ def test_labels_reach_the_loss_where_they_are_asked_for(loss):
         network = copy.deepcopy(nn.Sequential(trainer.encoder, trainer.head)).train()
         z = network(x.flatten(0, 1)).detach().unflatten(0, (2, -1))
         next(steps)
-        wanted = loss(z, labels=FEW.labels[trainer.batches.of(0)[k]])
+        wanted = loss(z, labels=FEW.labels[trainer.batches.of_epoch(0)[k]])
         assert float(trainer.values[k].detach()) == pytest.approx(float(wanted), rel=1e-4)
 
 
@@ -245,9 +229,11 @@ SOURCE = ImageViews(FEW, VIEWS)
     (lambda: own_trainer(compiled="yes"), "compiled must be True, False or 'auto', got 'yes'"),
     (lambda: own_trainer(lr_schedule=0.1), "lr_schedule must be an LRSchedule"),
     (lambda: own_trainer(batch=Batching(16, images_per_class=3)), "multiple of images_per_class=3"),
+    (lambda: own_trainer(chunk=0), "chunk must be an integer >= 1, got 0"),
     (lambda: own_trainer(labels=1), "labels must be True or False, got 1"),
     (lambda: own_trainer(loss=SupCon()), "labels must be True for .*; without labels take InfoNCE"),
-    (lambda: Batches(FEW.labels[:65], 16, drop_last=False), "drop_last must be True where .* got 65"),
+    (lambda: Batches(FEW.labels[:65], Batching(16, drop_last=False)),
+     "the last batch would hold 1 image, of 65 in batches of 16; set drop_last=True"),
     (lambda: train(replace(PLAIN, images=71)), "images must be .* <= 70, got 71"),
     (lambda: train(PLAIN, keep_every=0), "keep_every must be an integer >= 1"),
     (lambda: Trainer(FEW, Own(), nn.Identity(), InfoNCE()),

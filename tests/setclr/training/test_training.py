@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_runs import FEW, at_step, same, tensors, train
+from small_runs import FEW, same, tensors, train
 from small_runs import SMALL as TWO_EPOCHS
 
 from setclr import pretrain
 from setclr.data import ImageSet
-from setclr.experiments import building, load_run
+from setclr.experiments import load_run
 from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
 from setclr.seeding import seeded
-from setclr.training import LRSchedule, Trainer
+from setclr.training import Batching, LRSchedule, Trainer
 from setclr.training.batches import Batches
 
 SMALL = replace(TWO_EPOCHS, epochs=3)
@@ -71,22 +71,24 @@ def test_two_trainings_share_no_loss_and_a_learnt_temperature_is_recorded_and_no
 
 def test_four_of_a_class_stand_together_in_a_batch():
     labels = torch.arange(70) % 5
-    fours, plain = Batches(labels, 16, images_per_class=4), Batches(labels, 16)
+    fours, plain = Batches(labels, Batching(16, 4)), Batches(labels, Batching(16))
     for epoch in range(3):
-        order = torch.stack(fours.of(epoch))
+        order = torch.stack(fours.of_epoch(epoch))
         assert order.shape == (3, 16) and len(fours) == 3
         groups = labels[order].view(-1, 4)
         assert (groups == groups[:, :1]).all() and len(order.unique()) == 48
-    first, second, again = (torch.stack(plain.of(epoch)) for epoch in (0, 1, 1))
+    first, second, again = (torch.stack(plain.of_epoch(epoch)) for epoch in (0, 1, 1))
     assert not torch.equal(first, second) and torch.equal(second, again)
 
 
 def test_a_last_batch_that_is_incomplete_is_left_out_or_kept():
     labels = torch.arange(70) % 5
-    kept, left_out = Batches(labels, 16, drop_last=False), Batches(labels, 16)
-    assert [len(batch) for batch in kept.of(0)] == [16, 16, 16, 16, 6] and len(kept) == 5
-    assert torch.cat(kept.of(0)).sort().values.tolist() == list(range(70))
-    assert torch.equal(torch.cat(left_out.of(0)), torch.cat(kept.of(0))[:64]) and len(left_out) == 4
+    kept, left_out = Batches(labels, Batching(16, drop_last=False)), Batches(labels, Batching(16))
+    assert [len(batch) for batch in kept.of_epoch(0)] == [16, 16, 16, 16, 6] and len(kept) == 5
+    assert torch.cat(kept.of_epoch(0)).sort().values.tolist() == list(range(70))
+    assert (
+        torch.equal(torch.cat(left_out.of_epoch(0)), torch.cat(kept.of_epoch(0))[:64]) and len(left_out) == 4
+    )
     trainer = new_run(replace(SMALL, drop_last=False), 3).trainer(FEW, CPU)
     assert [len(views[0][0]) for views in trainer.view_batches] == 3 * [16, 16, 16, 16, 6]
 
@@ -161,19 +163,3 @@ def test_generators_are_functions_of_their_key():
     draw = lambda *key: torch.rand(3, generator=seeded(*key))  # noqa: E731
     assert torch.equal(draw(0, 1, 2), draw(0, 1, 2))
     assert len({tuple(draw(*key).tolist()) for key in [(0, 1), (1, 0), (0, 1, 0), (0,), (0, 0, 1)]}) == 5
-
-
-def test_memory_that_runs_out_says_what_to_make_smaller(monkeypatch):
-    """On a GPU, and on a CPU by the allocator's own error, for four petabytes."""
-
-    def full(*args):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "models_of", lambda *_: torch.empty(2**50))
-        with pytest.raises(MemoryError, match="the model does not fit .*allocate.*; make hidden, embedding"):
-            new_run(SMALL, 3)
-    for act, said in ((lambda _: torch.empty(2**50), "allocate.*smaller batch"), (full, "chunk=N puts")):
-        with at_step(0, act), pytest.raises(MemoryError, match="a batch of 16 on cpu does not.*" + said) as x:
-            train(SMALL, device="cpu")
-        assert "\n" not in str(x.value)

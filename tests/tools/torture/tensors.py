@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from setclr.losses import LOSSES, NAMED
-from setclr.losses.baselines import BASELINES
+from setclr.losses import LOSSES, Supervised
+from setclr_course.papers.collection import PAPERS
 
 CALLS = 40
 NUMBERS = [
@@ -111,7 +111,7 @@ def trial(seed: int, folder: Path) -> tuple[dict[str, int], list[str]]:
 
 def call(by: Drawn) -> tuple[str, Callable[[], Any], Any]:
     """What is called, in words; the call; and the embeddings that it is given."""
-    kind = by.choice([*LOSSES, *LOSSES, *(NAMED[name] for name in BASELINES)])
+    kind = by.choice([*LOSSES, *LOSSES, Supervised, *PAPERS.losses.values()])
     parameters = inspect.signature(kind).parameters.values()
     asked = {p.name: setting(by, p.default) for p in parameters if by.random() < 0.3}
     V, N = by.choice([2, 2, 2, 3, by.randint(1, 4)]), by.choice([2, 3, 4, 6, by.randint(0, 2)])
@@ -126,7 +126,7 @@ def call(by: Drawn) -> tuple[str, Callable[[], Any], Any]:
         if by.spiteful(0.1):
             more["reduction"] = by.choice([*NAMES, None])
     elif by.random() < 0.8:
-        more["targets"] = by.choice([integers.abs(), integers, tensor(by, (N,))])
+        more["labels"] = by.choice([integers.abs(), integers, tensor(by, (N,))])
     solution = kind in LOSSES and by.random() < 0.15 and not {"weight", "reduction"} & more.keys()
 
     def done() -> Any:

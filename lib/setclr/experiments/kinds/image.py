@@ -55,7 +55,7 @@ def channels(data: ImageSet) -> int:
 
 def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
     encoder, width = models_of.encoder(recipe.encoder, channels, recipe.initial, recipe.normalised)
-    if recipe.parsed_loss.local:
+    if recipe.parsed_loss.headless:
         return encoder, nn.Identity()
     norm, E = recipe.last_norm, recipe.embedding
     return encoder, models_of.head(width, recipe.hidden, E, norm, recipe.layers, recipe.activation)
