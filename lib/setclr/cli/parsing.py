@@ -94,6 +94,7 @@ def recipe_fields(words: list[str]) -> type:
     from setclr.models import ENCODERS
     from setclr.recipes import RECIPES, registry
     from setclr.recipes.recipe import recipe_class
+    from setclr.settings import settings_of
 
     name = "".join(words[:1])
     if name.startswith("-"):
@@ -103,7 +104,8 @@ def recipe_fields(words: list[str]) -> type:
     of_kind = recipe_class(RECIPES.kind(name))
     kinds: dict[str, Any] = {one.name: one.type for one in fields(of_kind)}
     open_ended = {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"]} if of_kind.kind == "image" else {}
-    for key, values in {**open_ended, **of_kind.CHOICES}.items():
+    named = {key: one.options for key, one in settings_of(of_kind).items() if one.options}
+    for key, values in (open_ended | named).items():
         kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
     start: dict[str, Any] = {one.name: one.default for one in fields(of_kind)} | dict(given)
     options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]

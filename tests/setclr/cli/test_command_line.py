@@ -22,6 +22,7 @@ from setclr.evaluation.protocols import known_protocols
 from setclr.experiments.run import new_run
 from setclr.models import ENCODERS
 from setclr.recipes import RECIPES, ImageRecipe, registry
+from setclr.settings import settings_of
 from setclr.training.interruption import Interrupted
 from setclr_course import run_page
 from setclr_course.papers.collection import PAPERS
@@ -128,7 +129,8 @@ def test_the_help_names_all_sets_and_protocols():
 
 def test_allowed_values_stand_in_the_help(capsys):
     text = shown(capsys, "pretrain", "photo-groco").replace(", ", ",")
-    choices = ImageRecipe.CHOICES | {"data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}
+    choices = {name: one.options for name, one in settings_of(ImageRecipe).items() if one.options}
+    choices |= {"data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}
     for field, values in choices.items():
         assert f"--{field.replace('_', '-')} {{{','.join(values)}}}" in text
     assert "(default: 'GroCo(beta=1.0,negatives=10)')" in text
