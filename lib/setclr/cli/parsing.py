@@ -100,14 +100,14 @@ def recipe_fields(words: list[str]) -> type:
     if name.startswith("-"):
         name = "photo-infonce" if name in ("-h", "--help") else ""
     hint = registry.missing() or "it comes first; setclr recipes lists them"
-    given = RECIPES.fields[choice("recipe", name, RECIPES, hint)]
+    given = RECIPES.fields(choice("recipe", name, RECIPES, hint))
     of_kind = recipe_class(RECIPES.kind(name))
     kinds: dict[str, Any] = {one.name: one.type for one in fields(of_kind)}
     open_ended = {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"]} if of_kind.kind == "image" else {}
     named = {key: one.options for key, one in settings_of(of_kind).items() if one.options}
     for key, values in (open_ended | named).items():
         kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
-    start: dict[str, Any] = {one.name: one.default for one in fields(of_kind)} | dict(given)
+    start: dict[str, Any] = {one.name: one.default for one in fields(of_kind)} | given
     options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]
     unchecked = {"__post_init__": lambda self: None}  # the command makes the Recipe, which checks them
     return make_dataclass("Fields", options, bases=(of_kind,), namespace=unchecked, frozen=True)

@@ -8,6 +8,7 @@ import ast
 import copy
 import inspect
 from bisect import bisect_right
+from functools import cache
 from operator import itemgetter
 from typing import Any, cast
 
@@ -18,13 +19,12 @@ from setclr.losses.temperature import learnt_numbers
 Stages = dict[str, list[tuple[int, Any]]]
 
 
+@cache
 def loss_stages(text: str) -> Stages:
     """The values of each parameter in a schedule, as (first epoch, value) in rising order of epochs.
 
     Raises ValueError: the text has another form, epochs are not whole and rising, or a name comes twice.
     """
-    if not isinstance(text, str):
-        raise ValueError(f"loss_schedule must be a text such as 'bandwidth: 25, 2.5 from 75', got {text!r}")
     stages: Stages = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         name, colon, values = (piece.strip() for piece in part.partition(":"))
@@ -44,23 +44,19 @@ def apply(loss: Objective, text: str, epoch: int) -> None:
     Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or its value is
     invalid.
     """
-    _apply(loss, loss_stages(text), epoch)
-
-
-def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
-    now = {}
-    for name, stages in all_stages.items():
-        now[name] = stages[bisect_right(stages, epoch, key=itemgetter(0)) - 1][1]
+    current = {}
+    for name, stages in loss_stages(text).items():
+        current[name] = stages[bisect_right(stages, epoch, key=itemgetter(0)) - 1][1]
     terms = {}
     for term in cast(list[Objective], loss.losses) if isinstance(loss, WeightedSum) else [loss]:
         terms[term] = {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}
     has = {name for arguments in terms.values() for name in arguments}
-    for name in now:
+    for name in current:
         if not has:
             raise ValueError(f"loss_schedule must be '' for {loss}, which has no parameters, got {name!r}")
         choice("loss_schedule's parameter", name, sorted(has), hint=f"{loss} has no others")
     for term, arguments in terms.items():
-        changed = {name: value for name, value in now.items() if name in arguments}
+        changed = {name: value for name, value in current.items() if name in arguments}
         for name in changed.keys() & learnt_numbers(term).keys():
             raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
         if changed:
@@ -75,9 +71,9 @@ def _apply(loss: Objective, all_stages: Stages, epoch: int) -> None:
 def check(loss: Objective, text: str) -> None:
     """Try all stages of a schedule on a copy of the loss. Raises ValueError as `loss_stages` and `apply`
     do."""
-    loss, all_stages = copy.deepcopy(loss) if text else loss, loss_stages(text)
-    for epoch in sorted({epoch for stages in all_stages.values() for epoch, _ in stages}):
-        _apply(loss, all_stages, epoch)
+    loss = copy.deepcopy(loss) if text else loss
+    for epoch in sorted({epoch for stages in loss_stages(text).values() for epoch, _ in stages}):
+        apply(loss, text, epoch)
 
 
 def _values(name: str, text: str) -> list[tuple[int, Any]]:

@@ -89,8 +89,8 @@ def of_videos() -> dict[str, dict[str, Any]]:
     """The fields of recipes on moving patches: colours with most losses, flow with two, the camera's flow
     with one, and the untrained encoder of each."""
     infonce, left_out = UNTUNED["infonce"], ("sparseclr+qare", "mmcl-exact")
-    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in UNTUNED.items()}
-    made = {name: fields for name, fields in made.items() if name.removeprefix("rgb-") not in left_out}
+    chosen = {name: loss for name, loss in UNTUNED.items() if name not in left_out}
+    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in chosen.items()}
     moco = infonce.replace(")", ", candidates='memory')")
     made["rgb-moco"] = dict(loss=moco, queue=512, key_momentum=0.99)
     made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)

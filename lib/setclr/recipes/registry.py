@@ -4,7 +4,8 @@ A package registers one object in the group "setclr.recipes" (see `Collection`).
 also declares the course's entry point; where the course is not installed, it is skipped.
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -34,41 +35,25 @@ class Collection(Protocol):
     """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
 
 
-class Recipes(MutableMapping[str, Any]):
-    """Recipes by name, each made on first access from its `fields`; one without a "kind" is of images.
+class Recipes(UserDict[str, Any]):
+    """Recipes by name, each made from its fields on first access; one without a "kind" is of images.
 
     Raises KeyError for an unknown name, and ValueError where a field is invalid.
     """
 
-    def __init__(self, fields: Mapping[str, Mapping[str, Any]]):
-        self.fields = dict(fields)
-        self.made: dict[str, Recipe] = {}
+    def fields(self, name: str) -> dict[str, Any]:
+        """What is given of the recipe of that name, which is not made for it."""
+        given = self.data[name]
+        return given.to_dict() if isinstance(given, Recipe) else dict(given)
 
     def kind(self, name: str) -> str:
-        """The kind of the recipe of that name, which is not made for it."""
-        return self.fields[name].get("kind", "image")
+        return self.fields(name).get("kind", "image")
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.made:
-            fields = {key: x for key, x in self.fields[name].items() if key != "kind"}
-            self.made[name] = recipe_class(self.kind(name))(**fields)
-        return self.made[name]
-
-    def __setitem__(self, name: str, recipe: Recipe) -> None:
-        self.made[name], self.fields[name] = recipe, recipe.to_dict()
-
-    def __delitem__(self, name: str) -> None:
-        del self.fields[name]
-        self.made.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.fields)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.fields
+        if not isinstance(self.data[name], Recipe):
+            fields = self.fields(name)
+            self.data[name] = recipe_class(fields.pop("kind", "image"))(**fields)
+        return self.data[name]
 
 
 @cache
@@ -107,20 +92,19 @@ def published() -> dict[str, Published]:
     return {name: row for one in collections() for name, row in one.published.items()}
 
 
+def row_of(name: str) -> Mapping[str, Any]:
+    """What a package registers for the recipe of that name; nothing for the project's own."""
+    return next((one.recipes[name] for one in collections() if name in one.recipes), {})
+
+
 def protocol_of(name: str) -> str:
     """The protocol by which the recipe of that name is measured: its paper's, or the project's own."""
-    for one in collections():
-        if name in one.recipes:
-            return one.recipes[name].get("protocol", OWN)
-    return OWN
+    return row_of(name).get("protocol", OWN)
 
 
 def note_of(name: str) -> str:
     """The note on the recipe of that name, "" where it has none."""
-    for one in collections():
-        if name in one.recipes:
-            return one.published[name].note if name in one.published else one.recipes[name].get("note", "")
-    return ""
+    return published()[name].note if name in published() else row_of(name).get("note", "")
 
 
 def missing() -> str:

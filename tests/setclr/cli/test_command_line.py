@@ -82,7 +82,7 @@ def test_from_the_command_to_the_run_a_recipe_is_made_once_and_its_loss_parsed_o
     monkeypatch.setattr(losses, "parse", lambda text: (parsed.append(text), parse(text))[1])
     main(["pretrain", "photo-sparseclr+qare", "--out", str(tmp_path), "--epochs", "0", *TWENTY])
     assert [(recipe.epochs, recipe.batch) for recipe in made] == [(0, 20)]
-    assert parsed == [RECIPES.fields["photo-sparseclr+qare"]["loss"]]
+    assert parsed == [RECIPES.fields("photo-sparseclr+qare")["loss"]]
 
 
 def test_recipes_and_data_are_listed_and_data_take_root_and_size(monkeypatch, capsys):

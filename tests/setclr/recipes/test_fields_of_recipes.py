@@ -138,7 +138,7 @@ def test_checking_leaves_the_loss_as_it_is():
 
 
 def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
-    scheduled = [RECIPES[name] for name, own in RECIPES.fields.items() if own.get("loss_schedule")]
+    scheduled = [RECIPES[name] for name in RECIPES if RECIPES.fields(name).get("loss_schedule")]
     assert scheduled
     for recipe in scheduled:
         loss = losses.parse(recipe.loss)
