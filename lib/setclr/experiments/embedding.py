@@ -14,7 +14,7 @@ from setclr.data import FOLDER
 from setclr.data.any_folder import images_below, warn_of, without_damaged
 from setclr.data.photographs import Photographs, decode
 from setclr.evaluation.frozen import features
-from setclr.experiments.run import Run
+from setclr.experiments.run import Features, Run
 from setclr.views.pixels import grey
 
 SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, "cifar100": 32, "svhn": 32,
@@ -23,7 +23,7 @@ SIDES = {"photo-patches": 32, "stereo-patches": 32, "mnist": 28, "cifar10": 32, 
 
 def embed_folder(
     run: Run, folder: str | Path, size: int | None = None, batch: int = 256, skip_damaged: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Features:
     """The features of all image files below a folder, without augmentation.
 
     Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels,

@@ -1,7 +1,6 @@
 """`GraphRecipe`, the settings of a training run on graphs."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from setclr.checks import choice
 from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
@@ -22,9 +21,7 @@ class GraphRecipe(Recipe):
     """Settings of a pretraining run on graphs. Raises ValueError, naming the field, if a value is
     invalid."""
 
-    kind: ClassVar[str] = "graph"
-    things: ClassVar[str] = "graphs"
-    shown: ClassVar[tuple[str, ...]] = ("svm",)
+    kind, things, shown = "graph", "graphs", ("svm",)
 
     data: str = text("mutag")
     """A key of GRAPH_SETS, tu:PATH, the folder of a set in the TU collection's form, or a .pt file of plain
@@ -48,7 +45,8 @@ class GraphRecipe(Recipe):
         check_graph_data(self.data)
 
     @property
-    def embeddings(self) -> int:
+    def embedding(self) -> int:
+        """E: the dimensions of the embeddings that the loss sees."""
         return self.layers * self.width
 
 

@@ -1,11 +1,10 @@
 """`ImageRecipe`, the settings of a training run on images."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from setclr import losses
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
-from setclr.recipes.recipe import NUMBERS, Recipe
+from setclr.recipes.recipe import Recipe, refuse_large
 from setclr.settings import one_of, text, whole
 from setclr.views import PRESETS
 
@@ -15,9 +14,7 @@ class ImageRecipe(Recipe):
     """Settings of a pretraining run on images. Raises ValueError, naming the field, where a value is
     invalid."""
 
-    kind: ClassVar[str] = "image"
-    things: ClassVar[str] = "images"
-    shown: ClassVar[tuple[str, ...]] = ("linear", "knn")
+    kind, things, shown = "image", "images", ("linear", "knn")
 
     data: str = text("photo-patches")
     """Name of a data set (`python -m setclr data` lists them), folder:PATH, or pairs:PATH."""
@@ -60,21 +57,11 @@ class ImageRecipe(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_encoder(self.encoder)
-        self._check_numbers()
-
-    @property
-    def embeddings(self) -> int:
-        return self.embedding
-
-    def _check_numbers(self) -> None:
-        """Raises ValueError where head or predictor would be too large. Nothing is built for the check."""
         for name, layers in (("layers", self.layers), ("predictor", self.predictor)):
             weights = max(layers - 2, 0) * self.hidden**2 + (layers > 1) * self.hidden * self.embedding
-            if weights > NUMBERS:
-                got = f"{name}={layers}, hidden={self.hidden} and embedding={self.embedding}, {weights:.1e}"
-                raise ValueError(
-                    f"{name} must make at most {NUMBERS:.0e} weights, got {got} weights; make one smaller"
-                )
+            refuse_large(
+                name, weights, f"{name}={layers}, hidden={self.hidden} and embedding={self.embedding}"
+            )
 
     def _check_loss(self) -> None:
         """Raises ValueError where the loss needs more or fewer views."""

@@ -27,12 +27,21 @@ def loss_stages(text: str) -> Stages:
     """
     stages: Stages = {}
     for part in filter(None, map(str.strip, text.split(";"))):
-        name, colon, values = (piece.strip() for piece in part.partition(":"))
+        name, colon, values = map(str.strip, part.partition(":"))
         if not colon or not name.isidentifier():
             raise ValueError(f"loss_schedule must name a parameter and its values, 'beta: 25', got {part!r}")
         if name in stages:
             raise ValueError(f"loss_schedule must name each parameter once, got {name} twice")
-        stages[name] = _values(name, values)
+        stages[name] = []
+        for piece in values.split(","):
+            value, *since = map(str.strip, piece.split(" from "))
+            epoch = _literal(name, since[0]) if len(since) == 1 else 0
+            if len(since) != bool(stages[name]) or type(epoch) is not int:
+                wanted = "a first value, then each with the epoch it holds from, '25, 2.5 from 75'"
+                raise ValueError(f"loss_schedule must give {name} {wanted}, got {values!r}")
+            if since and epoch <= (last := stages[name][-1][0]):
+                raise ValueError(f"loss_schedule must give {name} at rising epochs, got {epoch} after {last}")
+            stages[name].append((epoch, _literal(name, value)))
     return stages
 
 
@@ -74,20 +83,6 @@ def check(loss: Objective, text: str) -> None:
     loss = copy.deepcopy(loss) if text else loss
     for epoch in sorted({epoch for stages in loss_stages(text).values() for epoch, _ in stages}):
         apply(loss, text, epoch)
-
-
-def _values(name: str, text: str) -> list[tuple[int, Any]]:
-    stages: list[tuple[int, Any]] = []
-    for piece in text.split(","):
-        value, *since = (word.strip() for word in piece.split(" from "))
-        epoch = _literal(name, since[0]) if len(since) == 1 else 0
-        if len(since) != (1 if stages else 0) or type(epoch) is not int:
-            wanted = "a first value, then each with the epoch it holds from, '25, 2.5 from 75'"
-            raise ValueError(f"loss_schedule must give {name} {wanted}, got {text!r}")
-        if stages and epoch <= (last := stages[-1][0]):
-            raise ValueError(f"loss_schedule must give {name} at rising epochs, got {epoch} after {last}")
-        stages.append((epoch, _literal(name, value)))
-    return stages
 
 
 def _literal(name: str, text: str) -> Any:

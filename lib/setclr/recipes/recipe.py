@@ -3,7 +3,7 @@
 The device and the output folder are not part of it.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from setclr import losses
 from setclr.checks import choice
 from setclr.recipes import loss_schedule
 from setclr.seeding import drawing, seeded
-from setclr.settings import flag, one_of, real, text, whole
+from setclr.settings import flag, one_of, real, settings_of, text, whole
 
 OLD_NAMES = {"same_class": "images_per_class"}  # fields that had another name in earlier versions
 NUMBERS = 10**9  # in a head, predictor or queue: 4 GB, and an optimiser keeps up to three times as much
@@ -99,11 +99,6 @@ class Recipe:
         with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # for the weights of discriminators
             return losses.parse(self.loss)
 
-    @property
-    def embeddings(self) -> int:
-        """E: the dimensions of the embeddings that the loss sees."""
-        raise NotImplementedError
-
     def _check_loss(self) -> None:
         """Raises ValueError where the loss contrasts no views."""
         if isinstance(self.parsed_loss, losses.Baseline):
@@ -111,10 +106,8 @@ class Recipe:
 
     def _check_keys(self, takes: frozenset[str]) -> None:
         """Raises ValueError where momentum encoder, queue, predictor and loss cannot be combined."""
-        E = self.embeddings
-        if self.queue * E > NUMBERS:
-            got = f"queue={self.queue} and embedding={E}, {self.queue * E:.1e} numbers"
-            raise ValueError(f"queue must hold at most {NUMBERS:.0e} numbers, got {got}; make one smaller")
+        E = getattr(self, "embedding", 0)
+        refuse_large("queue", self.queue * E, f"queue={self.queue} and embedding={E}")
         if not self.queue and "candidates='memory'" in repr(self.parsed_loss):
             raise ValueError(f"queue must be at least 1 with {self.loss}, got 0; it holds all negatives")
         if self.key_momentum is None:
@@ -137,18 +130,18 @@ class Recipe:
 
         Raises ValueError for fields that this version does not know.
         """
-        one = recipe_class(values.get("kind", "image"))
-        values = renamed({name: value for name, value in values.items() if name != "kind"})
-        if unknown := sorted(map(str, values.keys() - one.defaults().keys() - {"loss"})):
+        values = completed(values)
+        one = recipe_class(values.pop("kind"))
+        if unknown := sorted(map(str, values.keys() - settings_of(one).keys())):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
-        if "loss" not in values:
-            raise ValueError("recipe must have a loss, and has none")
-        return one(**{"precision": "float32", **values})
+        return one(**values)
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The values of fields that a record of an earlier version lacks; "loss" has no default."""
-        return {one.name: one.default for one in fields(cls) if one.name != "loss"} | {"precision": "float32"}
+
+def refuse_large(name: str, numbers: int, got: str) -> None:
+    """Raises ValueError if a head, a predictor or a queue would hold more than NUMBERS numbers."""
+    if numbers > NUMBERS:
+        most = f"{name} must hold at most {NUMBERS:.0e} numbers"
+        raise ValueError(f"{most}, got {got}, {numbers:.1e} numbers; make one smaller")
 
 
 def recipe_class(kind: Any) -> type[Recipe]:
@@ -157,6 +150,12 @@ def recipe_class(kind: Any) -> type[Recipe]:
     return classes[choice("kind", kind, classes)]
 
 
-def renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a recipe under the present names of its fields."""
-    return {OLD_NAMES.get(name, name): value for name, value in values.items()}
+def completed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a recipe, and of the fields that it lacks: an earlier version wrote it.
+
+    Without a kind it is of images. A field has its present name. A loss that is missing is None.
+    """
+    kind = recipe_class(values.get("kind", "image"))
+    defaults = {name: x.default for name, x in settings_of(kind).items()}
+    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
+    return {"kind": kind.kind, **defaults, "loss": None, "precision": "float32", **values}

@@ -44,7 +44,8 @@ class Recipes(UserDict[str, Any]):
     def fields(self, name: str) -> dict[str, Any]:
         """What is given of the recipe of that name, which is not made for it."""
         given = self.data[name]
-        return given.to_dict() if isinstance(given, Recipe) else dict(given)
+        given = given.to_dict() if isinstance(given, Recipe) else given
+        return {key: x for key, x in given.items() if key not in NOT_FIELDS}
 
     def kind(self, name: str) -> str:
         return self.fields(name).get("kind", "image")
@@ -78,13 +79,9 @@ def of_course(what: str) -> Any:
     return loaded(PAGES)[0]
 
 
-def registered() -> dict[str, dict[str, Any]]:
-    """The fields of the registered recipes, with their "kind"."""
-    return {
-        name: {key: x for key, x in row.items() if key not in NOT_FIELDS}
-        for one in collections()
-        for name, row in one.recipes.items()
-    }
+def registered() -> dict[str, Mapping[str, Any]]:
+    """The rows of the registered recipes, by name."""
+    return {name: row for one in collections() for name, row in one.recipes.items()}
 
 
 def published() -> dict[str, Published]:
@@ -92,19 +89,14 @@ def published() -> dict[str, Published]:
     return {name: row for one in collections() for name, row in one.published.items()}
 
 
-def row_of(name: str) -> Mapping[str, Any]:
-    """What a package registers for the recipe of that name; nothing for the project's own."""
-    return next((one.recipes[name] for one in collections() if name in one.recipes), {})
-
-
 def protocol_of(name: str) -> str:
     """The protocol by which the recipe of that name is measured: its paper's, or the project's own."""
-    return row_of(name).get("protocol", OWN)
+    return registered().get(name, {}).get("protocol", OWN)
 
 
 def note_of(name: str) -> str:
     """The note on the recipe of that name, "" where it has none."""
-    return published()[name].note if name in published() else row_of(name).get("note", "")
+    return published()[name].note if name in published() else registered().get(name, {}).get("note", "")
 
 
 def missing() -> str:

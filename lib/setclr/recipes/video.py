@@ -1,7 +1,6 @@
 """`VideoRecipe`, the settings of a training run on videos."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from setclr.checks import integer
 from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
@@ -17,9 +16,7 @@ class VideoRecipe(Recipe):
     """Settings of a pretraining run on videos. Raises ValueError, naming the field, if a value is
     invalid."""
 
-    kind: ClassVar[str] = "video"
-    things: ClassVar[str] = "videos"
-    shown: ClassVar[tuple[str, ...]] = ("linear", "motion linear")
+    kind, things, shown = "video", "videos", ("linear", "motion linear")
 
     data: str = text(MOVING)
     """moving-patches, folder:PATH or ucf101:PATH (`video.load_videos`)."""
@@ -48,7 +45,3 @@ class VideoRecipe(Recipe):
         if self.encoder == "s3d":
             integer("frames", self.frames, least=8, hint="with fewer torch gets s3d's gradients wrong")
             integer("size", self.size, least=32, hint="s3d halves it five times")
-
-    @property
-    def embeddings(self) -> int:
-        return self.embedding

@@ -19,6 +19,7 @@ import setclr
 from setclr import data, experiments, losses
 from setclr.cli import as_typed, main, options, parsing, run
 from setclr.evaluation.protocols import known_protocols
+from setclr.experiments.records import read_record
 from setclr.experiments.run import new_run
 from setclr.models import ENCODERS
 from setclr.recipes import RECIPES, ImageRecipe, registry
@@ -281,7 +282,8 @@ def test_a_record_is_written_before_anything_is_printed(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.print", raising(BrokenPipeError))
     with pytest.raises(BrokenPipeError):
         main(["evaluate", "run", "--record", "r.json", "--device", "cpu"])
-    assert json.loads(Path("r.json").read_text())["epochs"] == 0
+    record = read_record(Path("r.json"))
+    assert (record.epochs, record.precision) == (0, "float32")
 
 
 @pytest.mark.parametrize("said, typed", [

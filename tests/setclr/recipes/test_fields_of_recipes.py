@@ -42,7 +42,7 @@ def test_every_field_of_every_recipe(kind, name):
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
     ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
-    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 weights, got layers=64, hidden=65536 .*make one"),
+    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 numbers, got layers=64, hidden=65536 .*make one"),
     ({"queue": 10**7, "key_momentum": 0.9, "embedding": 2**16},
      r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one"),
     ({"queue": 40}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),

@@ -11,7 +11,8 @@ from small_runs import SMALL as TWO_EPOCHS
 
 from setclr import pretrain
 from setclr.data import ImageSet
-from setclr.experiments import building, load_run
+from setclr.experiments import load_run
+from setclr.experiments.kinds import image
 from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
 from setclr.seeding import seeded
@@ -170,7 +171,7 @@ def test_memory_that_runs_out_says_what_to_make_smaller(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "models_of", lambda *_: torch.empty(2**50))
+        patch.setattr(image, "models", lambda *_: torch.empty(2**50))
         with pytest.raises(MemoryError, match="the model does not fit .*allocate.*; make hidden, embedding"):
             new_run(SMALL, 3)
     for act, said in ((lambda _: torch.empty(2**50), "allocate.*smaller batch"), (full, "chunk=N puts")):
