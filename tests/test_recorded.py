@@ -19,7 +19,7 @@ from scipy import stats
 from setclr.experiments import load_run
 from setclr.experiments.records import read_record, spread
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
-from setclr.recipes.recipe import renamed
+from setclr.recipes.recipe import completed
 from setclr_course.papers.folds import folded
 from setclr_course.papers.tables import graph_curves, of_seeds, recorded
 from setclr_course.search import comparing, searches
@@ -47,7 +47,7 @@ def test_a_checkpoint_loads_and_embeds(path):
 def test_a_record_holds_a_recipe_of_this_version(path):
     record = json.loads(path.read_text())
     recipe = Recipe.from_dict(record["recipe"])
-    assert recipe.to_dict() == {"kind": "image", **recipe.defaults(), **renamed(record["recipe"])}
+    assert recipe.to_dict() == completed(record["recipe"])
     assert set(record["accuracy_percent"]) >= ({"trained"} if recipe.kind == "video" else ROWS)
     assert recipe.kind == "video" or len(record["history"]) == record["epochs"] <= recipe.epochs
 
@@ -57,11 +57,11 @@ def test_the_columns_of_mutag_and_moving_patches_are_recorded(name):
     records = of_seeds(DATA / "results", name)
     assert list(records) == ([0, 1, 2, 3, 4] if RECIPES[name].data == "mutag" else [0, 1, 2])
     for seed, record in records.items():
-        assert Recipe.from_dict(record["recipe"]) == replace(RECIPES[name], seed=seed)
+        assert Recipe.from_dict(record.recipe) == replace(RECIPES[name], seed=seed)
         if RECIPES[name].kind == "graph":
-            curve = [row["svm"] for row in record["history"]]
-            assert len(curve) == record["epochs"] == RECIPES[name].epochs
-            last = record["accuracy_percent"]["trained"]["svm"]
+            curve = [row["svm"] for row in record.history]
+            assert len(curve) == record.epochs == RECIPES[name].epochs
+            last = record.accuracy_percent["trained"]["svm"]
             assert not curve or curve[-1] == pytest.approx(last, abs=0.006)
 
 
@@ -141,7 +141,7 @@ def of_column(title: str, folder: str) -> dict[int, float]:
     """What was published of a row of COLUMN, measured, by seed; of the records in that folder."""
     (metric,) = PUBLISHED[COLUMN[title]].numbers  # "linear", or "classifier" where one was trained
     records = of_seeds(DATA / "results" / folder, COLUMN[title])
-    return {seed: one["accuracy_percent"]["trained"][metric] for seed, one in records.items()}
+    return {seed: one.accuracy_percent["trained"][metric] for seed, one in records.items()}
 
 
 def gap(a: dict[int, float], b: dict[int, float]) -> str:
@@ -177,7 +177,7 @@ def trained_as(folder: str, metric: str) -> list[float]:
     """A measure of all records of a folder of data/results, seed by seed."""
     paths = sorted((DATA / "results" / folder).glob("*-seed*.json"))
     assert [path.stem[-1] for path in paths] == ["0", "1", "2"]
-    return [read_record(path)["accuracy_percent"]["trained"][metric] for path in paths]
+    return [read_record(path).accuracy_percent["trained"][metric] for path in paths]
 
 
 def test_the_authors_own_training_is_the_recorded_one():

@@ -35,6 +35,11 @@ class Setting:
     def __set__(self, instance: Any, value: Any) -> None:
         vars(instance)[self.name] = self.checked(value)
 
+    @property
+    def options(self) -> Collection[str]:
+        """The names that `one_of` allows; of other settings none."""
+        return self.bounds.get("options", ())
+
     def checked(self, value: Any) -> Any:
         """The value as the setting holds it. Raises ValueError where it is not allowed."""
         return None if value is None and self.or_none else self.check(self.name, value, **self.bounds)
@@ -47,8 +52,8 @@ def settings_of(kind: type) -> dict[str, Setting]:
 
 
 def real(default: Any, hint: str = "", or_none: bool = False, **bounds: Any) -> Any:
-    """A number within `above`, `least` and `most`, for a recipe or a view."""
-    return Setting(default, number, or_none, hint=hint, **bounds)
+    """A number within `above`, `least` and `most`, for a recipe or a view. An integer stays one."""
+    return Setting(default, _as_given, or_none, hint=hint, **bounds)
 
 
 def moderate(default: Any, hint: str = "", or_none: bool = False, **bounds: Any) -> Any:
@@ -85,3 +90,8 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a text, got {value!r}")
     return value
+
+
+def _as_given(name: str, value: Any, **bounds: Any) -> float:
+    x = number(name, value, **bounds)
+    return value if isinstance(value, int) else x  # a record says warmup: 10, as its recipe does

@@ -20,7 +20,7 @@ from setclr.data import ImageSet
 from setclr.data.writing import replacing
 from setclr.evaluation import features, knn, linear_probe, retrieval_at_1
 from setclr.evaluation.svm import svm_accuracy, svm_held_out
-from setclr.experiments.tables import check_classes
+from setclr.experiments.kinds.image import check_classes
 from setclr.losses import InfoNCE
 from setclr.training import ImageViews, Machine, Trainer
 from setclr.training.checkpoint import CHECKPOINT, read

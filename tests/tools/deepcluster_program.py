@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from setclr import views
-from setclr.experiments import building, campaign
+from setclr.experiments import campaign
+from setclr.experiments import run as of_runs
 from setclr.models import NORMALISED
 from setclr.recipes import RECIPES
 from setclr.seeding import seeded
@@ -60,7 +61,7 @@ if __name__ == "__main__":
     folder, epochs, results = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     recipe = replace(RECIPES[ROW], data=f"folder:{folder}", epochs=epochs)
     command = shlex.join(["python", "tests/tools/deepcluster_program.py", *sys.argv[1:]])
-    building.Trainer = AsProgram  # what a recipe is trained by
+    of_runs.Trainer = AsProgram  # what a recipe is trained by
     told = {"pixels": "JPEG q75", "command": command, "compiled": True}
     for line in campaign({ROW: recipe}, SEEDS, Path("data/runs/deepcluster-program"), results, **told):
         print(line, flush=True)

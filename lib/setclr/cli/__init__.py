@@ -71,17 +71,14 @@ def run() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif hasattr(stream := getattr(sys, name), "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal of ASCII has no ±
-    handled = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in handled}
+    ends = (n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN)
+    before = {number: signal.signal(number, stop) for number in ends}
     sys.unraisablehook = lost
     try:
         main(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the pipe, for example `head`, has closed it
-        silence()
-        sys.exit(1)
     except (Exception, KeyboardInterrupt) as error:
-        for number in handled:  # from here on more signals print no second line
+        for number in before:  # from here on more signals print no second line
             signal.signal(number, signal.SIG_IGN)
         sys.exit(ended(error, received))
     finally:
@@ -105,10 +102,13 @@ def ended(error: BaseException, received: list[int]) -> str | int:
     """
     if received or isinstance(error, KeyboardInterrupt):
         number = getattr(error, "signal", None) or (received or [signal.SIGINT])[-1]
-        interrupted = isinstance(error, KeyboardInterrupt) and str(error)
-        said = interrupted or ("terminated" if number == signal.SIGTERM else "interrupted")
-        print(f"setclr: {said}", file=sys.stderr)
+        told = isinstance(error, KeyboardInterrupt) and str(error)
+        told = told or ("terminated" if number == signal.SIGTERM else "interrupted")
+        print(f"setclr: {told}", file=sys.stderr)
         return 128 + number
+    if isinstance(error, BrokenPipeError):  # the reader of the pipe, for example `head`, has closed it
+        silence()
+        return 1
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
         silence()
         return shown(f"what is printed could not be written: {error.strerror}")
@@ -123,30 +123,30 @@ def ended(error: BaseException, received: list[int]) -> str | int:
     raise error
 
 
-def as_typed(said: str) -> str:
+def as_typed(message: str) -> str:
     """A message whose arguments are spelt as a shell has them: resume=False is --no-resume, lr=1 is --lr 1.
 
     What stands in parentheses or quotes, such as a loss, stays.
     """
 
-    def option(found: re.Match) -> str:
-        name, value = found.groups()
+    def option(match: re.Match) -> str:
+        name, value = match.groups()
         if name is None:
-            return found[0]
+            return match[0]
         name = name.replace("_", "-")
         if value in ("True", "False"):
             return f"--{'no-' * (value == 'False')}{name}"
         return f"--{name} {value}".strip()
 
-    return re.sub(r"\([^()]*\)|'[^']*'|(?<![\w/.-])([a-z_]+)=([^\s,;]*)", option, said)
+    return re.sub(r"\([^()]*\)|'[^']*'|(?<![\w/.-])([a-z_]+)=([^\s,;]*)", option, message)
 
 
-def shown(said: str) -> str:
+def shown(line: str) -> str:
     """A line of the command as any terminal shows it: unprintable characters are escaped.
 
     Of more than 3,000 characters, which only text that the user typed has, the middle is left out.
     """
     from setclr.checks import printable
 
-    said = printable(said)
-    return f"setclr: {said if len(said) <= 3000 else f'{said[:2000]} … {said[-900:]}'}"
+    line = printable(line)
+    return f"setclr: {line if len(line) <= 3000 else f'{line[:2000]} … {line[-900:]}'}"

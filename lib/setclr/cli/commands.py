@@ -5,6 +5,7 @@ once.
 """
 
 import shlex
+import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
+from setclr.checks import choice
 from setclr.cli import options
 
 if TYPE_CHECKING:
@@ -34,18 +36,16 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     cells = []
     for name in words if exact else options.named(words):
         row = PUBLISHED.get(name)
-        numbers = row.numbers if row else ()
+        numbers, printed = (row.numbers, (str(row), f"{row.paper}, {row.where}")) if row else ((), ("", ""))
         measured = ours(RECIPES[name], records.values(), registry.protocol_of(name), numbers)
-        where = f"{row.paper}, {row.where}" if row else ""
-        cells.append((name, str(row) if row else "", where, f"ours: {measured}"))
+        cells.append((name, *printed, f"ours: {measured}"))
     widths = [max(map(len, column)) for column in zip(*cells)]
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+    for row_of_cells in cells:
+        print("  ".join(map(str.ljust, row_of_cells, widths)).rstrip())
     if exact:
         describe(words[0])
-    for said in [f"left out: {line}" for line in damaged] + [registry.missing()]:
-        if said:
-            print(said)
+    for line in filter(None, [*(f"left out: {problem}" for problem in damaged), registry.missing()]):
+        print(line)
 
 
 def describe(name: str) -> None:
@@ -142,12 +142,11 @@ def campaign(
         results: Folder of the records.
     """
     from setclr.experiments import campaign
-    from setclr.recipes import RECIPES
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    names, seeds = options.filtered(filter, seeds, all)
-    chosen = {name: replace(RECIPES[name], **changes) for name in names}
+    recipes, seeds = options.filtered(filter, seeds, all)
+    chosen = {name: replace(recipe, **changes) for name, recipe in recipes.items()}
     given = chosen, seeds, runs, results, root, device, pixels, typed, protocol
     for line in campaign(*given, compiled=options.COMPILED[compiled]):
         print(line, flush=True)
@@ -169,12 +168,11 @@ def search(
         seeds: Seeds of the runs with the best settings.
         results: Folder of the records; those of the trials are in its folder trials.
     """
-    from setclr.recipes import RECIPES, registry
+    from setclr.recipes import registry
 
-    names, seeds = options.filtered(filter, seeds, all)
-    wanted = {name: RECIPES[name] for name in names}
+    recipes, seeds = options.filtered(filter, seeds, all)
     search = registry.of_course("search").search
-    for line in search(wanted, seeds, runs, results, root, device, typed, options.COMPILED[compiled]):
+    for line in search(recipes, seeds, runs, results, root, device, typed, options.COMPILED[compiled]):
         print(line, flush=True)
 
 
@@ -196,11 +194,10 @@ def evaluate(
         all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures,
             RUN/report.html; only by the project's own protocol.
     """
-    from setclr.checks import choice
     from setclr.data.writing import replacing
     from setclr.evaluation.protocols import protocol_named
     from setclr.experiments import load_run, records
-    from setclr.experiments.kinds import kind_of
+    from setclr.experiments.kinds import kind_of, measured_on
     from setclr.recipes import registry
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
@@ -208,31 +205,27 @@ def evaluate(
     if all:
         choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
-    loaded, out = load_run(run), options.folder_of(run) / "report.html"
+    loaded, out, page = load_run(run), options.folder_of(run) / "report.html", None
     if all:
         choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
-    page = registry.of_course("evaluate --all") if all else None
+        page = registry.of_course("evaluate --all")
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
         loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
-        kind, split, note = kind_of(loaded.recipe), "test", ""
-        try:
-            train, test = kind.labelled(loaded.recipe, root, protocol)
-        except FileNotFoundError as error:
-            split = "held out"
-            train, test = kind.labelled(loaded.recipe, root, protocol, split)
-            note = f"{error}\nmeasured on a fifth of each class, which the encoder was trained on\n"
+        train, test, split, note = measured_on(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
         measured = page.evaluate_all(loaded, train, test) if page else None
-        table = measured.table if measured else kind.evaluate(loaded, train, test, protocol=protocol)
+        evaluate = kind_of(loaded.recipe).evaluate
+        table = measured.table if measured else evaluate(loaded, train, test, protocol=protocol)
         if rank():
             return
-        how = (pixels, typed, records.describe_machine(loaded.encoder))
         if record:
-            records.record(record, loaded, table, records.counted(train, test, split), *how, protocol)
+            counts = records.counted(train, test, split)
+            records.record(record, loaded, table, counts, pixels, typed, protocol)
         print(note + table.round(1).to_string())
         if page and file:
+            how = pixels, typed, records.describe_machine(loaded.encoder)
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())
             print(out)
 
@@ -253,8 +246,6 @@ def embed(
         skip_damaged: Leave out files that cannot be read; the last lines name them.
         verify: Decode all image files first, and name all that cannot be read.
     """
-    import warnings
-
     import numpy as np
 
     from setclr.data.folders import images_below
@@ -268,13 +259,13 @@ def embed(
     loaded.encoder.to(choose_device(device))
     if verify and (bad := [*filter(None, complaints(images_below(folder), decode))]):
         raise ValueError("; ".join(bad))
-    with replacing(out) as file, warnings.catch_warnings(record=True) as said:
+    with replacing(out) as file, warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always", UserWarning)
-        found, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
-        np.savez(file, features=found, paths=paths)
-    for one in said:
-        print(shown(str(one.message)))
-    print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {found.shape[1]} each")
+        features, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
+        np.savez(file, features=features, paths=paths)
+    for warning in left_out:
+        print(shown(str(warning.message)))
+    print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {features.shape[1]} each")
 
 
 def export(run: options.Run, /, out: Path | None = None) -> None:

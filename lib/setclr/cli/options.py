@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -50,7 +50,7 @@ def named(words: tuple[str, ...]) -> list[str]:
 
 def filtered(
     filter: str, seeds: tuple[int, ...], all_of_them: bool = False
-) -> tuple[list[str], tuple[int, ...]]:
+) -> tuple[dict[str, Any], tuple[int, ...]]:
     """The recipes and seeds that a campaign's filter selects.
 
     Raises ValueError if there are none, or if it selects all recipes without `all_of_them`.
@@ -66,4 +66,4 @@ def filtered(
     if len(names) == len(RECIPES) and not all_of_them:
         took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
         raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
-    return names, seeds
+    return {name: RECIPES[name] for name in names}, seeds

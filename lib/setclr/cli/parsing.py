@@ -8,11 +8,12 @@ import shlex
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr
-from dataclasses import field, fields, make_dataclass
+from dataclasses import field, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from setclr.checks import choice
 from setclr.extras import extra
 
 with extra("train"):
@@ -21,7 +22,6 @@ with extra("train"):
     from setclr.cli import commands
 
 NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
-COMMANDS: dict[str, Callable] = {name: getattr(commands, name) for name in NAMES}
 
 
 def command(words: list[str]) -> Callable[[], None]:
@@ -31,11 +31,7 @@ def command(words: list[str]) -> Callable[[], None]:
     read; SystemExit after the help has been printed.
     """
     name, *rest = words
-    if name not in COMMANDS:
-        from setclr.checks import choice
-
-        choice("command", name, COMMANDS, "setclr --help lists them")
-    function = COMMANDS[name]
+    function = getattr(commands, choice("command", name, NAMES, "setclr --help lists them"))
     parameters = dict(inspect.signature(function).parameters)
     given = {}
     if parameters.pop("typed", None):
@@ -46,9 +42,8 @@ def command(words: list[str]) -> Callable[[], None]:
         parameters["fields"] = parameters["fields"].replace(annotation=option, default=kind())
 
     def later(*arguments: Any, **options: Any) -> Callable[[], None]:
-        return partial(
-            function, *map(at_home, arguments), **{k: at_home(x) for k, x in options.items()}, **given
-        )
+        named = {name: at_home(value) for name, value in options.items()}
+        return partial(function, *map(at_home, arguments), **named, **given)
 
     later.__doc__ = function.__doc__
     later.__annotations__ = {key: one.annotation for key, one in parameters.items()}
@@ -79,8 +74,8 @@ def one_line(box: str) -> str:
     lines = re.sub(r"\x1b\[[\d;]*m", "", box).splitlines()[1:-1]
     lines = [line.strip("│╭╮╰╯|+ ") for line in lines]
     parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
-    said = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
-    text = "; ".join(part for part in said if part and not part.startswith("Argument helptext:"))
+    parts = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
+    text = "; ".join(part for part in parts if part and not part.startswith("Argument helptext:"))
     return re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
 
 
@@ -89,23 +84,24 @@ def recipe_fields(words: list[str]) -> type:
 
     If help is asked for without a recipe, the defaults are those of photo-infonce.
     """
-    from setclr.checks import choice
     from setclr.data import NAMES as SETS
     from setclr.models import ENCODERS
     from setclr.recipes import RECIPES, registry
     from setclr.recipes.recipe import recipe_class
+    from setclr.settings import settings_of
 
     name = "".join(words[:1])
     if name.startswith("-"):
         name = "photo-infonce" if name in ("-h", "--help") else ""
     hint = registry.missing() or "it comes first; setclr recipes lists them"
-    given = RECIPES.fields[choice("recipe", name, RECIPES, hint)]
+    given = RECIPES.fields(choice("recipe", name, RECIPES, hint))
     of_kind = recipe_class(RECIPES.kind(name))
-    kinds: dict[str, Any] = {one.name: one.type for one in fields(of_kind)}
     open_ended = {"data": SETS, "encoder": [*ENCODERS, "timm:NAME"]} if of_kind.kind == "image" else {}
-    for key, values in {**open_ended, **of_kind.CHOICES}.items():
-        kinds[key] = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(values) + "}")]
-    start: dict[str, Any] = {one.name: one.default for one in fields(of_kind)} | dict(given)
-    options = [(key, kind, field(default=start[key])) for key, kind in kinds.items()]
+    options: list[tuple[str, Any, Any]] = []
+    for key, setting in settings_of(of_kind).items():
+        names, kind = setting.options or open_ended.get(key), of_kind.__dataclass_fields__[key].type
+        if names:
+            kind = Annotated[str, tyro.conf.arg(metavar="{" + ",".join(names) + "}")]
+        options.append((key, kind, field(default=given.get(key, setting.default))))
     unchecked = {"__post_init__": lambda self: None}  # the command makes the Recipe, which checks them
     return make_dataclass("Fields", options, bases=(of_kind,), namespace=unchecked, frozen=True)

@@ -12,9 +12,9 @@ import pandas as pd
 from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
 from setclr.experiments.kinds import kind_of
-from setclr.experiments.pretraining import of_this_recipe, pretrain, watch
-from setclr.experiments.records import counted, describe_machine, library, read_record, record
-from setclr.experiments.run import load_run, refuse_other_recipe
+from setclr.experiments.pretraining import pretrain, watch
+from setclr.experiments.records import counted, library, read_record, record
+from setclr.experiments.run import load_run, of_this_recipe, refuse_other_recipe
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr.training.checkpoint import locked
@@ -43,7 +43,7 @@ def campaign(
     measured by the `protocol`; None: by that of the recipe's name (`recipes.registry.protocol_of`).
     `train` is `pretrain`, or a function with the same arguments. It gets `compiled`: True pays for many
     short runs, since only the first takes long to compile. `split`: measure on the "test" images, or on
-    "validation" images, which are then not trained on (`tables.labelled`). `keep_diverged`: a run that
+    "validation" images, which are then not trained on (`kinds.image.labelled`). `keep_diverged`: a run that
     diverges gets a record with the reason as "diverged" and without accuracies, so that it is not tried
     again.
 
@@ -65,13 +65,12 @@ def campaign(
         except FloatingPointError as error:
             if keep_diverged:
                 run = load_run(out)
-                machine = describe_machine(run.encoder.to(choose_device(device)))
-                record(path, run, pd.DataFrame(), {}, pixels, command, machine, by, str(error))
+                run.encoder.to(choose_device(device))
+                record(path, run, pd.DataFrame(), {}, pixels, command, by, str(error))
             return str(error)
         train_set, test_set = sets_of(recipe, by)
-        kind, machine = kind_of(recipe), describe_machine(run.encoder)
-        table = kind.evaluate(run, train_set, test_set, protocol=by)
-        record(path, run, table, counted(train_set, test_set, split), pixels, command, machine, by)
+        table = kind_of(recipe).evaluate(run, train_set, test_set, protocol=by)
+        record(path, run, table, counted(train_set, test_set, split), pixels, command, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed, (name, recipe) in product(seeds, recipes.items()):
@@ -82,10 +81,14 @@ def campaign(
             try:
                 if not path.exists():
                     stack.enter_context(locked(out))
-                said = recorded(path, recipe, by) or begun_otherwise(out, recipe)
+                line = recorded(path, recipe, by)
+                if not line:
+                    of_this_recipe(recipe, out)
             except BlockingIOError as error:
-                said = f"left to another ({error})"
-            yield f"{title}: {said or finish(recipe, path, out, by)}"
+                line = f"left to another ({error})"
+            except ValueError as error:  # another recipe's run, or a damaged one
+                line = str(error)
+            yield f"{title}: {line or finish(recipe, path, out, by)}"
 
 
 def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[Any, Any]]:
@@ -108,29 +111,20 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     if not path.exists():
         return ""
     try:
-        kept = read_record(path)
-        refuse_other_recipe(path, Recipe.from_dict(kept["recipe"]), recipe, "results", kept["precision"])
+        record = read_record(path)
+        refuse_other_recipe(path, Recipe.from_dict(record.recipe), recipe, "results", record.precision)
     except ValueError as error:
         return str(error)
-    if (by := kept["protocol"]) != protocol:
-        differ = f"protocol {by!r} there, {protocol!r} now"
-        said = f"holds a run measured by another protocol ({differ})"
-        return f"{path}: {said}; choose another results=, or remove it"
+    if record.protocol != protocol:
+        differ = f"protocol {record.protocol!r} there, {protocol!r} now"
+        problem = f"holds a run measured by another protocol ({differ})"
+        return f"{path}: {problem}; choose another results=, or remove it"
     return RECORDED
-
-
-def begun_otherwise(out: Path, recipe: Recipe) -> str:
-    """What is wrong with the run in `out`: another recipe's, or a damaged file; otherwise ""."""
-    try:
-        of_this_recipe(recipe, out)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def precision_of(recipe: Recipe, results: Path, name: str) -> str:
     """The recipe's precision; for "auto" that of the first of its records, if there is one."""
     for path in sorted(results.glob(f"{name}-seed*.json")) if recipe.precision == "auto" else []:
         with suppress(ValueError):  # a damaged record; its own seed's line says so
-            return read_record(path)["precision"]
+            return read_record(path).precision
     return recipe.precision

@@ -14,13 +14,13 @@ from setclr.data.folders import images_below, without_damaged
 from setclr.data.photographs import Photographs, decode
 from setclr.data_sets import FOLDER, known
 from setclr.evaluation.frozen import features
-from setclr.experiments.run import Run
+from setclr.experiments.run import Features, Run
 from setclr.views.pixels import grey
 
 
 def embed_folder(
     run: Run, folder: str | Path, size: int | None = None, batch: int = 256, skip_damaged: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Features:
     """The features of all image files below a folder, without augmentation.
 
     Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels,

@@ -1,8 +1,8 @@
 """Pretrain an encoder from a recipe, on one process or many; an interrupted run can be resumed."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +10,14 @@ import torch
 from torch import nn
 
 from setclr.checks import integer
-from setclr.experiments import building
-from setclr.experiments.kinds import kind_of
-from setclr.experiments.run import Models, Run, new_run, recipe_of, refuse_other_recipe, run_of
-from setclr.recipes import Recipe
-from setclr.training.checkpoint import locked, stored
+from setclr.experiments.kinds import first_alone, kind_of, measured_on
+from setclr.experiments.run import Models, OnEpoch, Run, initialise, new_run, of_this_recipe, run_of
+from setclr.recipes import Recipe, loss_schedule
+from setclr.training.checkpoint import locked
 from setclr.training.devices import choose_device
 from setclr.training.distributed import from_first
 from setclr.training.metrics import Metric
 from setclr.training.trainer import Trainer
-
-OnEpoch = Callable[[Run], dict | None]
 
 
 def pretrain(
@@ -73,38 +70,34 @@ def pretrain(
     """
     where, out = choose_device(device), None if out is None else Path(out)
     with ExitStack() as stack:
-        state = from_first(lambda: begun(recipe, out, resume, stack)) if out else None
+        state = from_first(lambda: resume_state(recipe, out, resume, stack)) if out else None
         run = run_of(state, str(out), models) if state else None
         if run is None or not run.finished:
             kind = kind_of(recipe)
-            data = kind.load(recipe, root, data)
+            data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
             if run is None:
                 run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
-                    building.initialise(run.encoder, recipe.init)
+                    initialise(run.encoder, recipe.init)
             run.recipe = recipe  # its data may have been moved
-            used = {"precision": run.precision} if run.precision else {}
             compiled = compiled if run.compiled is None else run.compiled
-            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, **used}
-            trainer = run.trainer(data, where, **more)
+            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic}
+            trainer = run.trainer(data, where, run.precision, **more)
             if state:
                 trainer.load_state_dict(state, str(out))
             del state
-            watch = None if on_epoch is None else functools.partial(_with_history, on_epoch, run)
-            scheduled = functools.partial(building.before_epoch, recipe, trainer)
-            fitted = trainer.fit(out, False, watch, metrics, run.about, scheduled, keep_every)
-            run.rows = list(fitted)
+            scheduled = partial(loss_schedule.apply, trainer.loss, recipe.loss_schedule)
+
+            def with_history(trainer: Trainer) -> dict | None:
+                run.rows = [dict(row) for row in trainer.rows]
+                return None if on_epoch is None else on_epoch(run)
+
+            run.rows = list(trainer.fit(out, False, with_history, metrics, run.about, scheduled, keep_every))
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
     parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
     parts.to(memory_format=torch.contiguous_format)  # as in a loaded run: the same features to the last bit
     return run
-
-
-def _with_history(on_epoch: OnEpoch, run: Run, trainer: Trainer) -> dict | None:
-    """Call `on_epoch` with the run, after giving the run the trainer's history so far."""
-    run.rows = [dict(row) for row in trainer.rows]
-    return on_epoch(run)
 
 
 def watch(recipe: Recipe, root: str | Path = "data", every: int | None = None) -> OnEpoch | None:
@@ -118,21 +111,18 @@ def watch(recipe: Recipe, root: str | Path = "data", every: int | None = None) -
     if every is None:
         return of_kind
     integer("knn_every", every, least=1)
-    try:
-        train, test = kind_of(recipe).labelled(recipe, root)
-    except FileNotFoundError:  # a folder without test data
-        train, test = kind_of(recipe).labelled(recipe, root, split="held out")
+    train, test, *_ = measured_on(recipe, root)
 
     def both(run: Run) -> dict | None:
-        found = (of_kind(run) if of_kind else None) or {}
+        numbers = (of_kind(run) if of_kind else None) or {}
         if run.rows and len(run.rows) % every == 0:
-            found |= kind_of(recipe).accuracies(run, train, test)
-        return found
+            numbers |= kind_of(recipe).accuracies(run, train, test)
+        return numbers
 
     return both
 
 
-def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
+def resume_state(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
     """The state to resume from, or None.
 
     Until the stack closes nobody else can train in `out`, unless the run is finished. Raises
@@ -142,13 +132,4 @@ def begun(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | N
     if state is None or len(state["history"]) < recipe.epochs:
         stack.enter_context(locked(out))
         state = of_this_recipe(recipe, out) if resume else None  # it may have been trained meanwhile
-    return state
-
-
-def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
-    """The state of the checkpoint in `out`, or None. Raises ValueError if it is another recipe's."""
-    state = stored(out)
-    if state:  # of a run that goes on, the trainer compares what the data are, not where they lie
-        kept, moved = recipe_of(state, str(out)), len(state["history"]) < recipe.epochs
-        refuse_other_recipe(out, kept, recipe, used=state.get("precision"), moved=moved)
     return state

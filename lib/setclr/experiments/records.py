@@ -9,11 +9,11 @@ import platform
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Sized
-from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import pandas as pd
 import torch
@@ -25,51 +25,83 @@ from setclr.data.photographs import shown
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
-from setclr.recipes.recipe import Recipe, recipe_class, renamed
+from setclr.recipes.recipe import Recipe, completed, recipe_class
 
-SHOWN = (("raw pixels", "knn"), ("untrained", "knn"), ("trained", "knn"), ("trained", "linear"))
-OF_IMAGES = ("raw pixels", "untrained", "**kNN**", "**linear**")  # the columns of SHOWN
+OF_IMAGES = {  # the measures in a table of records, by title: the row and the column of a record
+    "raw pixels": ("raw pixels", "knn"), "untrained": ("untrained", "knn"), "**kNN**": ("trained", "knn"),
+    "**linear**": ("trained", "linear"),
+}  # fmt: skip
+OLDER = {"protocol": OWN, "precision": "float32"}  # for older records that lack these fields
 
 
-class Record(TypedDict):
-    """The contents of a file that `records.record` writes.
+@dataclass(kw_only=True)
+class Record:
+    """What is kept of a run: the contents of a JSON file, as `record` writes it and `read_record` reads it.
 
-    The record of a run that diverged has no accuracies and no images.
+    The record of a run that diverged has no accuracies and no images. Raises ValueError, naming the field, if
+    one is missing or of another type. Fields of the recipe that an earlier version lacked are filled in; it
+    may have others, which this version does not know.
     """
 
     accuracy_percent: dict[str, dict[str, float]]
     epochs: int
     training_seconds: float
-    images: NotRequired[dict[str, int]]
-    graphs: NotRequired[dict[str, int]]
-    videos: NotRequired[dict[str, int]]
-    pixels: NotRequired[str]
-    recipe: dict
-    machine: dict
+    images: dict[str, int] | None = None
+    graphs: dict[str, int] | None = None
+    videos: dict[str, int] | None = None
+    pixels: str | None = None
     protocol: str
     precision: str
-    compiled: NotRequired[bool]
-    evaluated_with: NotRequired[str]
-    history: NotRequired[list[dict]]
-    diverged: NotRequired[str]
-    version: NotRequired[str]
-    commit: NotRequired[str]
+    compiled: bool | None = None
+    recipe: dict
+    evaluated_with: str | None = None
+    machine: dict
+    history: list[dict] | None = None
+    diverged: str | None = None
+    version: str | None = None
+    commit: str | None = None
 
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value, required = getattr(self, one.name), one.default is MISSING
+            if required or value is not None:
+                refuse_other_kind(one.name, value, one.type if required else get_args(one.type)[0])
+        refuse_other_kind("recipe", self.recipe, dict[str, str | float | None])
+        self.recipe = completed(self.recipe)
+        of_kind = recipe_class(self.recipe["kind"])
+        for one in fields(of_kind):
+            refuse_other_kind(f"recipe.{one.name}", self.recipe[one.name], one.type)
+        refuse_other_kind("machine.device", self.machine.get("device"), str)
+        if of_kind.kind != "graph":
+            refuse_other_kind("pixels", self.pixels, str)
+        if self.diverged is None:
+            refuse_other_kind("accuracy_percent.trained", self.accuracy_percent.get("trained"), dict)
+            refuse_other_kind(of_kind.things, self.counts, dict)
+            refuse_other_kind(f"{of_kind.things}.train", self.counts.get("train"), int)
 
-KINDS = get_type_hints(Record)
-OLDER = {"protocol": OWN, "precision": "float32"}  # for older records that lack these fields
+    @property
+    def things(self) -> str:
+        """What was counted: "images", "graphs" or "videos"."""
+        return recipe_class(self.recipe["kind"]).things
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of them the numbers are of."""
+        return getattr(self, self.things)
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file; fields that an earlier version lacked, also in the recipe, are filled in.
+    """The record in a file.
 
-    Raises ValueError if the file is not one that `records.record` wrote: empty, cut off, or with a field
-    missing or of another type. A recipe may have fields that this version does not know.
+    Raises ValueError, which names the file and what is wrong, if it is not one that `record` wrote: empty,
+    cut off, or with a field missing or of another type.
     """
     try:
         if not path.is_file():
             raise ValueError("it is no file")
-        return checked(json.loads(path.read_text()))
+        contents = json.loads(path.read_text())
+        refuse_other_kind("the record", contents, dict)
+        return Record(**{one.name: (OLDER | contents).get(one.name) for one in fields(Record)})
     except json.JSONDecodeError as error:
         problem = f"no JSON from line {error.lineno} on" if error.doc.strip() else "it is empty"
     except (OSError, ValueError, RecursionError) as error:
@@ -90,42 +122,6 @@ def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:
         except ValueError as error:
             damaged.append(str(error))
     return records, damaged
-
-
-def checked(found: Any) -> Record:
-    """The contents of a JSON file as a record. Raises ValueError, naming the field, if one is wrong."""
-    refuse_other_kind("the record", found, dict)
-    kept = OLDER | found
-    for name in KINDS:
-        require(name in kept or name in Record.__optional_keys__, name)
-        if name in kept:
-            refuse_other_kind(name, kept[name], KINDS[name])
-    refuse_other_kind("recipe", kept["recipe"], dict[str, str | float | None])
-    kept["recipe"] = renamed(kept["recipe"])
-    require("loss" in kept["recipe"], "recipe.loss")
-    of_kind = recipe_class(kept["recipe"].get("kind", "image"))
-    require("pixels" in kept or of_kind.kind == "graph", "pixels")
-    for field in fields(of_kind):
-        if field.name in kept["recipe"]:
-            refuse_other_kind(f"recipe.{field.name}", kept["recipe"][field.name], field.type)
-    require("device" in kept["machine"], "machine.device")
-    refuse_other_kind("machine.device", kept["machine"]["device"], str)
-    if "diverged" not in kept:
-        require("trained" in kept["accuracy_percent"], "accuracy_percent.trained")
-        require(of_kind.things in kept, of_kind.things)
-        require("train" in kept[of_kind.things], f"{of_kind.things}.train")
-    recipe = {"kind": of_kind.kind} | of_kind.defaults() | kept["recipe"]
-    return cast(Record, kept | {"recipe": recipe})
-
-
-def counts(kept: Record) -> dict[str, int]:
-    """How many images, graphs or videos a record's numbers are of."""
-    return cast(dict, kept)[recipe_class(kept["recipe"]["kind"]).things]
-
-
-def require(there: bool, name: str) -> None:
-    if not there:
-        raise ValueError(f"{name} is missing")
 
 
 def refuse_other_kind(name: str, value: Any, kind: Any) -> None:
@@ -155,29 +151,30 @@ def describe_machine(encoder: nn.Module) -> dict:
 
 
 def record(
-    path: Path, run: Run, table: pd.DataFrame, counts: dict, source: str, command: str, machine: dict,
-    protocol: str = OWN, diverged: str = "",
+    path: Path, run: Run, table: pd.DataFrame, counts: dict, source: str, command: str,
+    protocol: str = OWN, diverged: str | None = None,
 ) -> None:  # fmt: skip
     """Write a result to a JSON file with all that is needed to trace it.
 
     `counts` are the numbers of labelled images, graphs or videos (`counted`). `source` is where
     pixels come from, such as "original" or "JPEG q75"; graphs have none. `command` is the command that made
-    the record. `machine` is the machine that evaluated (`describe_machine`), by the `protocol` of that name.
-    `diverged` says what became NaN, if that ended the run. The file is replaced in one step.
+    the record, by the `protocol` of that name. `diverged` says what became NaN, if that ended the run. The
+    machine is that of the encoder (`describe_machine`). The file is replaced in one step.
     """
     if run.recipe is None:
         raise ValueError("run must have a recipe to be recorded, got a Trainer's run without one")
-    result = {
-        "accuracy_percent": {row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
-        "epochs": len(run.rows), "training_seconds": round(sum(row["seconds"] for row in run.rows), 1),
-        run.recipe.things: counts, **({} if run.recipe.kind == "graph" else {"pixels": source}),
-        "protocol": protocol, "precision": run.precision,
-        "compiled": run.compiled, "recipe": run.recipe.to_dict(),
-        "evaluated_with": command, "machine": machine, "history": run.rows,
-        **({"diverged": diverged} if diverged else {}), **library(),
-    }  # fmt: skip
+    more: dict[str, Any] = {run.recipe.things: counts, **library()}
+    filled = Record(
+        accuracy_percent={row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
+        epochs=len(run.rows), training_seconds=round(sum(row["seconds"] for row in run.rows), 1),
+        pixels=None if run.recipe.kind == "graph" else source, protocol=protocol,
+        precision=run.precision or "float32",  # first weights have none
+        compiled=run.compiled, recipe=run.recipe.to_dict(), evaluated_with=command, history=run.rows,
+        machine=describe_machine(run.encoder), diverged=diverged, **more,
+    )  # fmt: skip
+    contents = {name: value for name, value in asdict(filled).items() if value is not None}
     with replacing(path) as file:
-        file.write((json.dumps(result, indent=1) + "\n").encode())
+        file.write((json.dumps(contents, indent=1) + "\n").encode())
 
 
 @cache
@@ -187,16 +184,18 @@ def library() -> dict[str, str]:
     "changed" follows where files differ from it. Call it when the work begins: the answer is kept, and the
     files may change while a campaign runs.
     """
-    place, found = Path(setclr.__file__).resolve().parent, {"version": setclr.__version__}
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", place, *words], capture_output=True, text=True, check=True).stdout
+        command = ["git", "-C", str(Path(setclr.__file__).resolve().parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    with suppress(OSError, subprocess.CalledProcessError):
+    try:
         git("ls-files", "--error-unmatch", "checks.py")  # a file of setclr, not of a project around it
         changed = ", changed" * bool(git("status", "--porcelain", "--untracked-files=no", "--", "."))
-        found["commit"] = git("rev-parse", "HEAD").strip() + changed
-    return found
+        commit = {"commit": git("rev-parse", "HEAD").strip() + changed}
+    except (OSError, subprocess.CalledProcessError):
+        commit = {}
+    return {"version": setclr.__version__} | commit
 
 
 def summary(folder: Path) -> str:
@@ -208,28 +207,21 @@ def summary(folder: Path) -> str:
 
     Raises FileNotFoundError if the folder holds no records.
     """
-    groups: dict[tuple, dict[Path, Record]] = {}
+    lines: dict[tuple, dict[Path, Record]] = {}  # the records of a line by what they share
     records, damaged = read_records(folder)
-    for path, kept in records.items():
-        if "diverged" in kept:
-            continue
-        recipe = tuple((k, v) for k, v in kept["recipe"].items() if k != "seed")
-        key = (recipe, kept["precision"], tuple(counts(kept).items()), kept.get("pixels"),
-               kept["machine"]["device"], kept["protocol"])  # fmt: skip
-        groups.setdefault(key, {})[path] = kept
-    if not groups and not damaged:
+    for path, one in records.items():
+        recipe = tuple(sorted((name, x) for name, x in one.recipe.items() if name != "seed"))
+        shared = (recipe, one.precision, one.pixels, one.machine["device"], one.protocol)
+        if one.diverged is None:
+            lines.setdefault((*shared, *one.counts.items()), {})[path] = one
+    if not lines and not damaged:
         raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
     tables: dict[tuple, list[str]] = {}
-    for found in groups.values():
-        first = next(iter(found.values()))
-        titles, shown = shown_of(first)
-        about = f"data, {recipe_class(first['recipe']['kind']).things}"
-        about += ", pixels" * ("pixels" in first)
-        head = ("record", about, "loss", "encoder, epochs, precision", *titles, "seeds", "training")
-        table = tables.setdefault(head, [line_of(head), "|---" * len(head) + "|"])
-        table.append(line_of(cells_of(found, shown)))
-    lines = ["\n".join(table) for table in tables.values()] + [f"Left out: {said}" for said in damaged]
-    return "\n\n".join(lines)
+    for runs in lines.values():
+        cells = cells_of(runs)
+        table = tables.setdefault(tuple(cells), [line_of(cells), "|---" * len(cells) + "|"])
+        table.append(line_of(cells.values()))
+    return "\n\n".join(["\n".join(table) for table in tables.values()] + [f"Left out: {x}" for x in damaged])
 
 
 def line_of(cells: Iterable[str]) -> str:
@@ -237,34 +229,35 @@ def line_of(cells: Iterable[str]) -> str:
     return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def shown_of(kept: Record) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The titles of a record's measures in a table, and the row and column of each in the record."""
-    measured = kept["accuracy_percent"]
-    if kept["recipe"]["kind"] == "image":
-        return OF_IMAGES, SHOWN
-    shown = tuple((row, column) for row in ("untrained", "trained") for column in measured.get(row, {}))
-    return tuple(f"**{column}**" if row == "trained" else f"{row}, {column}" for row, column in shown), shown
-
-
-def cells_of(found: dict[Path, Record], shown: tuple[tuple[str, str], ...]) -> list[str]:
-    """The cells of the table's line for records that differ only in their seed."""
-    runs, names = list(found.values()), [re.sub(r"-seed\d+$", "", path.stem) for path in found]
-    first, said = runs[0], runs[0]["recipe"]
-    data = "/".join(said["data"].removeprefix("folder:").split("/")[-2:])
-    pixels = f", {first['pixels']}" if "pixels" in first else ""
-    cells = [", ".join(dict.fromkeys(names)), f"{data}, {counts(first)['train']}{pixels}"]
-    own = first["protocol"] == OWN
-    by = "" if own else f", by {first['protocol']}"
-    cells += [said["loss"], f"{said['encoder']}, {first['epochs']}, {first['precision']}{by}"]
-    for row, kind in shown:
-        column = column_of(first["accuracy_percent"].get(row, {}), kind)
-        measured = [run["accuracy_percent"].get(row, {}) for run in runs]
-        values = [one[column] for one in measured if column in one]
-        cells.append(spread(values) if values else "-")
+def cells_of(records: dict[Path, Record]) -> dict[str, str]:
+    """The cells, by their titles, of the table's line for records that differ only in their seed."""
+    runs = list(records.values())
+    names = dict.fromkeys(re.sub(r"-seed\d+$", "", path.stem) for path in records)
+    first, recipe = runs[0], runs[0].recipe
+    place = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
+    about = {"data": place, first.things: str(first.counts["train"])}
+    about |= {} if first.pixels is None else {"pixels": first.pixels}
+    own = first.protocol == OWN
+    how = f"{recipe['encoder']}, {first.epochs}, {first.precision}{'' if own else f', by {first.protocol}'}"
+    cells = {"record": ", ".join(names), ", ".join(about): ", ".join(about.values())}
+    cells |= {"loss": recipe["loss"], "encoder, epochs, precision": how}
+    for title, (row, kind) in measures_of(first).items():
+        column = column_of(first.accuracy_percent.get(row, {}), kind)
+        measured = [one.accuracy_percent.get(row, {}) for one in runs]
+        cells[title] = spread([one[column] for one in measured if column in one])
     # The papers' recipes train for hours beside other work, so their seconds do not measure speed.
-    seconds = f"up to {max(run['training_seconds'] for run in runs):.0f} s, " if own else ""
-    seeds = ", ".join(str(run["recipe"]["seed"]) for run in runs)
-    return [*cells, seeds, seconds + first["machine"]["device"]]
+    seconds = f"up to {max(one.training_seconds for one in runs):.0f} s, " if own else ""
+    seeds = ", ".join(str(one.recipe["seed"]) for one in runs)
+    return cells | {"seeds": seeds, "training": seconds + first.machine["device"]}
+
+
+def measures_of(record: Record) -> dict[str, tuple[str, str]]:
+    """The titles of a record's measures in a table, and the row and column of each in the record."""
+    if record.things == "images":
+        return OF_IMAGES
+    rows = {row: record.accuracy_percent.get(row, {}) for row in ("untrained", "trained")}
+    return {f"**{column}**" if row == "trained" else f"{row}, {column}": (row, column)
+            for row, measured in rows.items() for column in measured}  # fmt: skip
 
 
 def column_of(measured: dict[str, float], kind: str) -> str | None:
@@ -273,12 +266,14 @@ def column_of(measured: dict[str, float], kind: str) -> str | None:
 
 
 def spread(values: list[float]) -> str:
-    """The mean, and the standard deviation if the values differ, as text."""
+    """The mean, and the standard deviation if the values differ, as text; "-" of no values."""
     x = pd.Series(values)
-    return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "")
+    return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "") if len(x) else "-"
 
 
-def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()) -> str:
+def ours(
+    recipe: Recipe, records: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()
+) -> str:
     """Mean ± standard deviation of the records of this recipe by this protocol, as text.
 
     Their seed and folder of data may differ. The columns are those that were `published`. If none were,
@@ -289,26 +284,23 @@ def ours(recipe: Recipe, kept: Iterable[Record], protocol: str = OWN, published:
     the original pixels.
     """
     groups: dict[tuple[int, bool, str], list[dict]] = {}
-    for result in kept:
-        if "diverged" in result or result["protocol"] != protocol:
-            continue
-        if result["epochs"] == recipe.epochs and same_training(result["recipe"], recipe):
-            pixels = result.get("pixels", "original")
-            source = (counts(result)["train"], pixels == "original", pixels)
-            groups.setdefault(source, []).append(result["accuracy_percent"]["trained"])
+    for one in records:
+        by_this = one.diverged is None and (one.protocol, one.epochs) == (protocol, recipe.epochs)
+        if by_this and same_training(one.recipe, recipe):
+            pixels = one.pixels or "original"
+            source = (one.counts["train"], pixels == "original", pixels)
+            groups.setdefault(source, []).append(one.accuracy_percent["trained"])
     if not groups:
         return "-"
-    images, _, pixels = max(groups)
-    runs = groups[max(groups)]
-    columns = [name for name in ("linear", *runs[0]) if all(name in run for run in runs)]
-    wanted = published or recipe.shown
-    named = [name for name in columns if name in wanted]
+    (count, _, pixels), runs = max(groups.items(), key=itemgetter(0))
+    columns = [name for name in dict.fromkeys(("linear", *runs[0])) if all(name in run for run in runs)]
+    named = [name for name in columns if name in (published or recipe.shown)]
     columns = named if published else named or columns
     if not columns:
         return "-"
-    shown = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in dict.fromkeys(columns))
-    shown, pixels = printable(shown), printable(pixels)
-    return f"{shown} ({images} {recipe.things}" + ("" if pixels == "original" else f", {pixels}") + ")"
+    text = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in columns)
+    about = f"{count} {recipe.things}" + ("" if pixels == "original" else f", {pixels}")
+    return printable(f"{text} ({about})")
 
 
 def same_training(values: dict, recipe: Recipe) -> bool:

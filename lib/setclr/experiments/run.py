@@ -1,21 +1,36 @@
-"""A pretraining run: its recipe, history and weights, saved to a folder or loaded from it."""
+"""A run: its recipe, history and weights, saved to a folder or loaded from it, and its Trainer.
 
+The Trainer and the modules below it do not import recipes.
+"""
+
+import copy
+import os
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
-from setclr.experiments import building
+from setclr import models as models_of
+from setclr.data.writing import replacing
+from setclr.experiments.kinds import kind_of
 from setclr.recipes import Recipe
-from setclr.training.checkpoint import REMEDY, line_of, load, read, write, write_history
+from setclr.seeding import drawing, seeded
+from setclr.training import checkpoint
+from setclr.training.batches import Batching
+from setclr.training.checkpoint import REMEDY, line_of
+from setclr.training.devices import Machine
+from setclr.training.momentum import Keys
+from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.trainer import Trainer
 
+OnEpoch = Callable[["Run"], dict | None]
 Models = tuple[nn.Module, nn.Module]  # encoder, head
+Features = tuple[np.ndarray, np.ndarray]  # of what was embedded: (N, D) float32, and its names (N,)
 
 
 @dataclass
@@ -52,33 +67,56 @@ class Run:
 
     def save(self, out: str | Path) -> None:
         """Write recipe, history and weights to the folder `out`, without the state for further training."""
-        write_history(Path(out), self.rows)
-        write(Path(out), self.state())
+        checkpoint.write_history(Path(out), self.rows)
+        weights = {name: part.state_dict() for name, part in self.parts.items()}
+        used = {"precision": self.precision, "compiled": self.compiled}
+        checkpoint.write(Path(out), {**self.about(), "history": self.rows, **used, **weights})
 
     def keep(self) -> None:
         """Store the current weights as the `best` so far."""
-        self.best = {name: deepcopy(part.state_dict()) for name, part in self.parts.items()}
+        self.best = {name: copy.deepcopy(part.state_dict()) for name, part in self.parts.items()}
 
     def take_best(self) -> None:
         for name, weights in (self.best or {}).items():
             self.parts[name].load_state_dict(weights)
 
     @property
+    def device(self) -> torch.device:
+        return next(self.encoder.parameters()).device
+
+    @property
     def parts(self) -> dict[str, nn.Module]:
         return {"encoder": self.encoder, "head": self.head}
-
-    def state(self) -> dict:
-        learned = {name: part.state_dict() for name, part in self.parts.items()}
-        used = {"precision": self.precision, "compiled": self.compiled}
-        return {**self.about(), "history": self.rows, **used, **learned}
 
     def about(self) -> dict:
         """The recipe and the channels, which define encoder and head, and the `best` weights."""
         return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
 
-    def trainer(self, data: Any, device: torch.device, **more: Any) -> Trainer:
-        """The trainer that goes on with this run; `more` as in `building.trainer_of`."""
-        return building.trainer_of(self.recipe, self.encoder, self.head, data, device, **more)
+    def trainer(self, data: Any, device: torch.device, precision: str | None = None, **more: Any) -> Trainer:
+        """The trainer that the recipe describes, for this encoder and head.
+
+        `more` are fields of a `Machine` that a recipe does not decide: `workers`, `compiled`,
+        `deterministic`. `precision` replaces the recipe's.
+        """
+        recipe, model = self.recipe, nn.ModuleList(self.parts.values()).to(device)
+        loss, predictor, keys = copy.deepcopy(recipe.parsed_loss).to(device), None, None
+        if layers := getattr(recipe, "predictor", 0):  # its weights are drawn from a seed of their own
+            E, norm = recipe.embedding, recipe.last_norm
+            with drawing(seeded(recipe.seed, 0, 0, 0).initial_seed()):
+                predictor = models_of.head(E, recipe.hidden, E, norm, layers, recipe.activation)
+            model.append(predictor.to(next(self.head.parameters())))
+        if recipe.key_momentum is not None:
+            keys = Keys(recipe.key_momentum, recipe.key_schedule, recipe.queue, predictor)
+        rates = peak_rate(recipe), recipe.momentum, recipe.weight_decay
+        source = kind_of(recipe).source(recipe, data)
+        size = recipe.batch if recipe.drop_last else min(recipe.batch, len(source))
+        return Trainer(
+            source, self.encoder, self.head, loss, make_optimiser(recipe.optimiser, model, loss, *rates),
+            epochs=recipe.epochs, batch=Batching(size, recipe.images_per_class, recipe.drop_last),
+            seed=recipe.seed, labels=recipe.labels, keys=keys,
+            lr_schedule=LRSchedule(recipe.schedule, recipe.warmup),
+            device=Machine(device, precision or recipe.precision, recipe.chunk, **more),
+        )  # fmt: skip
 
 
 def new_run(recipe: Recipe, channels: int, models: Models | None = None) -> Run:
@@ -88,25 +126,44 @@ def new_run(recipe: Recipe, channels: int, models: Models | None = None) -> Run:
     """
     if models:
         return Run(recipe, *models, channels, own=True)
-    return Run(recipe, *building.models_of(recipe, channels), channels)
+    with drawing(recipe.seed):
+        encoder, head = kind_of(recipe).models(recipe, channels)
+    return Run(recipe, encoder, head, channels)
 
 
-def untrained(run: Run) -> Run | None:
-    """A run of the same recipe with its first weights, on the device of this one; None for `own` modules."""
+def with_untrained(run: Run) -> dict[str, Run]:
+    """By the rows of a table the run, "trained", and one with its first weights, "untrained", on the same
+    device. `own` modules have none."""
     if run.own:
-        return None
-    first, device = new_run(run.recipe, run.channels), next(run.encoder.parameters()).device
-    nn.ModuleList([first.encoder, first.head]).to(device)
-    return first
+        return {"trained": run}
+    first = new_run(run.recipe, run.channels)
+    nn.ModuleList(first.parts.values()).to(run.device)
+    return {"untrained": first, "trained": run}
 
 
 def beside_untrained(
-    run: Run, accuracies: Callable[[Run, Any, Any], dict[str, float]], train: Any, test: Any
+    accuracies: Callable, run: Run, train: Any, test: Any, linear: bool = True, protocol: str = ""
 ) -> pd.DataFrame:
-    """A table of accuracies with the rows untrained, unless encoder and head are your own, and trained."""
-    runs = {"untrained": untrained(run), "trained": run}
-    rows = {name: accuracies(one, train, test) for name, one in runs.items() if one}
+    """The `accuracies` of a kind as the table of its `evaluate`, which has one protocol and one measure."""
+    rows = {name: accuracies(one, train, test) for name, one in with_untrained(run).items()}
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def peak_rate(recipe: Recipe) -> float:
+    """The learning rate after the warm-up: `lr`, times batch / lr_batch if the recipe has `lr_batch`."""
+    return recipe.lr * recipe.batch / recipe.lr_batch if recipe.lr_batch else recipe.lr
+
+
+def initialise(encoder: nn.Module, where: str) -> None:
+    """Give the encoder the weights of a run, from its folder, or of a file that `export` wrote.
+
+    Raises FileNotFoundError if there is nothing there; ValueError if it is something else, or does not fit.
+    """
+    path, weights = checkpoint.loaded(Path(os.path.expanduser(where)))
+    of_a_run = set(weights) >= checkpoint.LEARNT
+    state = (weights.get("best") or weights) if of_a_run else {"encoder": weights}
+    remedy = "give the folder of a run of this encoder, or a file of `export`"
+    checkpoint.load({"encoder": encoder}, state, f"init: {path}", remedy)
 
 
 def load_run(out: str | Path, models: Models | None = None) -> Run:
@@ -118,7 +175,7 @@ def load_run(out: str | Path, models: Models | None = None) -> Run:
     Raises FileNotFoundError if there is no checkpoint; ValueError if the file is truncated or of another
     kind, or its weights are those of another model.
     """
-    run = run_of(read(Path(out)), str(out), models)
+    run = run_of(checkpoint.read(Path(out)), str(out), models)
     run.take_best()
     nn.ModuleList([run.encoder, run.head]).eval()
     return run
@@ -133,7 +190,7 @@ def run_of(state: dict, where: str = "the checkpoint", models: Models | None = N
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
     run.rows, run.best = state["history"], state.get("best")
     for weights in [state] if run.best is None else [run.best, state]:  # those may be taken later
-        load(run.parts, weights, where)
+        checkpoint.load(run.parts, weights, where)
     return run
 
 
@@ -146,6 +203,15 @@ def recipe_of(state: dict, where: str) -> Recipe:
         return Recipe.from_dict(state["recipe"])
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{where}: recipe: {line_of(error)}; {REMEDY}") from error
+
+
+def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
+    """The state of the checkpoint in `out`, or None. Raises ValueError if it is another recipe's."""
+    state = checkpoint.stored(out)
+    if state:  # of a run that goes on, the trainer compares what the data are, not where they lie
+        there, moved = recipe_of(state, str(out)), len(state["history"]) < recipe.epochs
+        refuse_other_recipe(out, there, recipe, used=state.get("precision"), moved=moved)
+    return state
 
 
 def form_of(data: str) -> str:
@@ -171,5 +237,28 @@ def refuse_other_recipe(
         remedy = "resume=False to replace it" if argument == "out" else "remove it"
         if argument == "out" and all(text.startswith("epochs ") for text in different):
             remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
-        said = f"{out}: holds a run of another recipe ({'; '.join(different)})"
-        raise ValueError(f"{said}; choose another {argument}=, or {remedy}")
+        problem = f"{out}: holds a run of another recipe ({'; '.join(different)})"
+        raise ValueError(f"{problem}; choose another {argument}=, or {remedy}")
+
+
+def export(run: Run, path: str | Path) -> None:
+    """Write the encoder's weights and buffers, a state dict on the CPU, to a file for torch.load.
+
+    These models load it. Where strict=False is needed, only the classifier (fc) is missing:
+
+    - resnet18-imagenet, resnet50-imagenet: torchvision.models.resnet18() or resnet50(), strict=False; or
+      timm's models resnet18 and resnet50, whose parts have the same names.
+    - resnet18, resnet50: likewise, with the stem for small images,
+      model.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False) and model.maxpool = nn.Identity().
+    - timm:NAME: timm.create_model(NAME, num_classes=0, in_chans=channels).
+    - vit-small16-moco: timm.create_model("vit_small_patch16_224", num_heads=12, num_classes=0), for 224
+      px. At other sizes setclr computes the positions anew, and timm does not.
+    - conv4, resnet32: setclr.models.encoder(name, channels)[0].
+
+    Images go in as floats in [0, 1], as in training. If the recipe has them `normalised`, subtract the
+    mean colour and divide by the deviation first. Raises OSError if the file cannot be written; an older
+    file then stays.
+    """
+    state = {key: value.detach().cpu().contiguous() for key, value in run.encoder.state_dict().items()}
+    with replacing(Path(path)) as file:
+        torch.save(state, file)

@@ -4,8 +4,9 @@
 recipes are loaded on first use, since training needs the classes alone.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from setclr.extras import at_first_use
 from setclr.recipes.graph import GraphRecipe
 from setclr.recipes.image import ImageRecipe
 from setclr.recipes.published import Published
@@ -17,11 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPARED", "PUBLISHED", "RECIPES", "GraphRecipe", "ImageRecipe", "Published", "Recipe",
            "VideoRecipe"]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from setclr.recipes import named
-
-        return getattr(named, name)
-    raise AttributeError(f"module 'setclr.recipes' has no attribute {name!r}")
+__getattr__ = at_first_use(__name__, dict.fromkeys(("COMPARED", "PUBLISHED", "RECIPES"), "named"))

@@ -1,11 +1,10 @@
 """`GraphRecipe`, the settings of a training run on graphs."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
-from setclr.checks import choice, number
-from setclr.recipes.recipe import Bounds, Recipe
+from setclr.checks import choice
+from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
+from setclr.settings import flag, one_of, real, text, whole
 
 # Names here, and the names of the same sets in the TU collection (Morris et al. 2020).
 GRAPH_SETS = {
@@ -22,38 +21,32 @@ class GraphRecipe(Recipe):
     """Settings of a pretraining run on graphs. Raises ValueError, naming the field, if a value is
     invalid."""
 
-    kind: ClassVar[str] = "graph"
-    things: ClassVar[str] = "graphs"
-    shown: ClassVar[tuple[str, ...]] = ("svm",)
-    CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
-        "encoder": ("gin",), "first": GRAPH_VIEWS, "second": GRAPH_VIEWS,
-    }  # fmt: skip
-    BOUNDS: ClassVar[Bounds] = Recipe.BOUNDS | {"layers": (1, 64), "width": (1, 2**16)}
+    kind, things, shown = "graph", "graphs", ("svm",)
 
-    data: str = "mutag"
+    data: str = text("mutag")
     """A key of GRAPH_SETS, tu:PATH, the folder of a set in the TU collection's form, or a .pt file of plain
     tensors (`graphs.load_graphs`)."""
-    encoder: str = "gin"
-    first: str = "same"
-    second: str = "any"
+    encoder: str = one_of("gin", ("gin",))
+    first: str = one_of("same", GRAPH_VIEWS)
+    second: str = one_of("any", GRAPH_VIEWS)
     """The two views: "same", "drop", "rewire", "mask", "walk", or "any", for each graph one of the four."""
-    ratio: float = 0.2
+    ratio: float = real(0.2, least=0, most=1)
     """Share of nodes or edges that an augmentation drops, rewires or masks; a walk keeps that share."""
-    layers: int = 3
-    width: int = 32
+    layers: int = whole(3, 1, 64)
+    width: int = whole(32, 1, 2**16)
     """Layers and width of the encoder; its features and the embeddings have layers · width numbers."""
-    lr: float = 0.01
-    schedule: str = "constant"
-    drop_last: bool = False
-    precision: str = "float32"
+    lr: float = real(0.01, above=0)
+    schedule: str = one_of("constant", SCHEDULES)
+    drop_last: bool = flag(False)
+    precision: str = one_of("float32", PRECISIONS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_graph_data(self.data)
-        number("ratio", self.ratio, least=0, most=1)
 
     @property
-    def embeddings(self) -> int:
+    def embedding(self) -> int:
+        """E: the dimensions of the embeddings that the loss sees."""
         return self.layers * self.width
 
 

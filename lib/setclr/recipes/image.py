@@ -1,12 +1,11 @@
 """`ImageRecipe`, the settings of a training run on images."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
 from setclr import losses
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
-from setclr.recipes.recipe import NUMBERS, Bounds, Recipe
+from setclr.recipes.recipe import Recipe, refuse_large
+from setclr.settings import one_of, text, whole
 from setclr.views import PRESETS
 
 
@@ -15,79 +14,54 @@ class ImageRecipe(Recipe):
     """Settings of a pretraining run on images. Raises ValueError, naming the field, where a value is
     invalid."""
 
-    kind: ClassVar[str] = "image"
-    things: ClassVar[str] = "images"
-    shown: ClassVar[tuple[str, ...]] = ("linear", "knn")
-    CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
-        "views": PRESETS, "initial": INITIAL, "normalised": NORMALISED, "activation": ACTIVATIONS,
-    }  # fmt: skip
-    BOUNDS: ClassVar[Bounds] = Recipe.BOUNDS | {
-        "local_views": (0, 64), "layers": (1, 64), "hidden": (1, 2**16), "embedding": (1, 2**16),
-        "predictor": (0, 64),
-    }  # fmt: skip
-    OR_NONE: ClassVar[dict[str, tuple[int, int, str]]] = Recipe.OR_NONE | {
-        "size": (8, 4096, "None leaves the images as they are"), "images": (2, 10**9, "None takes all"),
-        "full_views": (1, 4, "None takes as many as `views` has"),
-        "view_size": (8, 4096, "None takes the images' side"),
-        "local_size": (8, 4096, "None takes 3/7 of a full view's side"),
-    }  # fmt: skip
+    kind, things, shown = "image", "images", ("linear", "knn")
 
-    data: str = "photo-patches"
+    data: str = text("photo-patches")
     """Name of a data set (`python -m setclr data` lists them), folder:PATH, or pairs:PATH."""
-    size: int | None = None
+    size: int | None = whole(None, 8, 4096, "None leaves the images as they are")
     """Side in pixels to which a folder's images are resized and cropped; None: they have one size
     already. For pairs it is the height; they are half as wide."""
-    images: int | None = None
+    images: int | None = whole(None, 2, 10**9, "None takes all")
     """Train on this many images of the set, spread evenly over the classes; None: on all."""
-    views: str = "simclr"
+    views: str = one_of("simclr", PRESETS)
     """Named augmentation, a key of setclr.views.PRESETS."""
-    full_views: int | None = None
+    full_views: int | None = whole(None, 1, 4, "None takes as many as `views` has")
     """Number of full views of an image, 1 to 4, those of `views` in turn; None: as many as `views` has.
     Losses need two or more, baselines such as "Supervised()" one."""
-    local_views: int = 0
+    local_views: int = whole(0, 0, 64)
     """Number of small crops of an image beside its full views (multi-crop)."""
-    view_size: int | None = None
+    view_size: int | None = whole(None, 8, 4096, "None takes the images' side")
     """Side of a full view in pixels; None: that of the images. With a folder and no `size`, the files may
     have any sizes, and crops are read from them during training."""
-    local_size: int | None = None
+    local_size: int | None = whole(None, 8, 4096, "None takes 3/7 of a full view's side")
     """Side of a small crop; None: 3/7 of a full view's."""
-    encoder: str = "conv4"
+    encoder: str = text("conv4")
     """Name of an encoder, a key of setclr.models.ENCODERS, or timm:NAME for any model of timm."""
-    initial: str = "torch"
+    initial: str = one_of("torch", INITIAL)
     """Initial weights of the encoder's convolutions: "he", "xavier", "torch", the encoder's own, or
     "zero-residual", the same with scales of 0 where a residual block ends."""
-    normalised: str = "none"
+    normalised: str = one_of("none", NORMALISED)
     """Normalise colours before the encoder, by the mean and deviation of this data set or of each "image"
     alone; "none" leaves them."""
-    layers: int = 2
+    layers: int = whole(2, 1, 64)
     """Linear layers of the projection head."""
-    hidden: int = 256
+    hidden: int = whole(256, 1, 2**16)
     """Width of the projection head's hidden layers."""
-    activation: str = "leaky_relu"
+    activation: str = one_of("leaky_relu", ACTIVATIONS)
     """Activation between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
-    embedding: int = 64
+    embedding: int = whole(64, 1, 2**16)
     """E: dimensions of the embeddings that the loss sees."""
-    predictor: int = 0
+    predictor: int = whole(0, 0, 64)
     """Linear layers between head and loss, on the side of the first encoder alone (MoCo v3)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_encoder(self.encoder)
-        self._check_numbers()
-
-    @property
-    def embeddings(self) -> int:
-        return self.embedding
-
-    def _check_numbers(self) -> None:
-        """Raises ValueError where head or predictor would be too large. Nothing is built for the check."""
         for name, layers in (("layers", self.layers), ("predictor", self.predictor)):
             weights = max(layers - 2, 0) * self.hidden**2 + (layers > 1) * self.hidden * self.embedding
-            if weights > NUMBERS:
-                got = f"{name}={layers}, hidden={self.hidden} and embedding={self.embedding}, {weights:.1e}"
-                raise ValueError(
-                    f"{name} must make at most {NUMBERS:.0e} weights, got {got} weights; make one smaller"
-                )
+            refuse_large(
+                name, weights, f"{name}={layers}, hidden={self.hidden} and embedding={self.embedding}"
+            )
 
     def _check_loss(self) -> None:
         """Raises ValueError where the loss needs more or fewer views."""

@@ -40,10 +40,8 @@ def compared() -> dict[str, dict[str, Any]]:
 
 def first() -> dict[str, dict[str, Any]]:
     """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10."""
-    photo, cifar = (
-        dict(views="photo", epochs=30, lr=3e-3),
-        dict(data="cifar10", views="qare", epochs=5, lr=3e-3),
-    )
+    photo = dict(views="photo", epochs=30, lr=3e-3)
+    cifar = dict(data="cifar10", views="qare", epochs=5, lr=3e-3)
     others = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
     return {
         "photo-infonce": dict(loss=INFONCE, **photo),
@@ -89,14 +87,13 @@ def of_videos() -> dict[str, dict[str, Any]]:
     """The fields of recipes on moving patches: colours with most losses, flow with two, the camera's flow
     with one, and the untrained encoder of each."""
     infonce, left_out = UNTUNED["infonce"], ("sparseclr+qare", "mmcl-exact")
-    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in UNTUNED.items()}
-    made = {name: fields for name, fields in made.items() if name.removeprefix("rgb-") not in left_out}
+    chosen = {name: loss for name, loss in UNTUNED.items() if name not in left_out}
+    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in chosen.items()}
     moco = infonce.replace(")", ", candidates='memory')")
     made["rgb-moco"] = dict(loss=moco, queue=512, key_momentum=0.99)
     made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)
-    for modality, names in (("flow", ("infonce", "mmcl")), ("camera flow", ("infonce",))):
-        for name in names:
-            made[f"{modality}-{name}"] = dict(loss=UNTUNED[name], modality=modality)
+    for modality, name in (("flow", "infonce"), ("flow", "mmcl"), ("camera flow", "infonce")):
+        made[f"{modality}-{name}"] = dict(loss=UNTUNED[name], modality=modality)
     for modality in MODALITIES:
         made[f"{modality}-untrained"] = dict(loss=infonce, modality=modality, epochs=0)
     return {f"moving-{name.replace(' ', '-')}": {"kind": "video"} | fields for name, fields in made.items()}

@@ -3,18 +3,20 @@
 The device and the output folder are not part of it.
 """
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from setclr import losses
-from setclr.checks import boolean, choice, integer, number
+from setclr.checks import choice
 from setclr.recipes import loss_schedule
 from setclr.seeding import drawing, seeded
+from setclr.settings import flag, one_of, real, settings_of, text, whole
 
 OLD_NAMES = {"same_class": "images_per_class"}  # fields that had another name in earlier versions
 NUMBERS = 10**9  # in a head, predictor or queue: 4 GB, and an optimiser keeps up to three times as much
-Bounds = dict[str, tuple[int, int]]
+SCHEDULES = ("cosine", "constant", "steps")
+PRECISIONS = ("auto", "float32", "bf16", "fp16")
 
 
 @dataclass(frozen=True)
@@ -28,108 +30,74 @@ class Recipe:
     kind: ClassVar[str] = ""
     things: ClassVar[str] = ""  # what a set of the kind holds, in the plural
     shown: ClassVar[tuple[str, ...]] = ()  # the measures of a record that a list of recipes shows
-    # The fields that take one of several names; the command line lists these.
-    CHOICES: ClassVar[dict[str, Collection[str]]] = {
-        "optimiser": ("adam", "adamw", "sgd", "lars"), "schedule": ("cosine", "constant", "steps"),
-        "key_schedule": ("constant", "cosine"), "precision": ("auto", "float32", "bf16", "fp16"),
-    }  # fmt: skip
-    # Bounds of the integers, and of those that may also be None. Larger values are mistakes.
-    BOUNDS: ClassVar[Bounds] = {"images_per_class": (1, 2**20), "queue": (0, 10**7), "epochs": (0, 10**6),
-                                "batch": (2, 2**20), "seed": (0, 2**63 - 1)}  # fmt: skip
-    OR_NONE: ClassVar[dict[str, tuple[int, int, str]]] = {
-        "lr_batch": (1, 2**20, "None takes lr itself"),
-        "chunk": (2, 2**20, "None takes the whole batch at once"),
-    }
 
-    loss: str
+    loss: str = text(...)
     """The loss as its repr, for example "InfoNCE(temperature=0.5)"; + and * combine losses."""
-    data: str = ""
+    data: str = text("")
     """Name of a data set; `setclr data` lists them."""
-    encoder: str = ""
+    encoder: str = text("")
     """Name of an encoder."""
-    init: str = ""
+    init: str = text("")
     """Start from these weights of the encoder: the folder of a run, or a file that `setclr export` wrote.
     "": new weights, drawn by the seed."""
-    labels: bool = False
+    labels: bool = flag(False)
     """Give the loss the labels, so that all of one class are positives of each other: supervised contrast."""
-    images_per_class: int = 1
+    images_per_class: int = whole(1, 1, 2**20)
     """Build batches from groups of this many of one class. Without `labels` they are deliberate false
     negatives; a loss with `labels` may need several of a class."""
-    last_norm: bool = False
+    last_norm: bool = flag(False)
     """End the head with a batch norm without scale and shift (GroCo needs it)."""
-    key_momentum: float | None = None
+    key_momentum: float | None = real(None, "MoCo has 0.999, MoCo v3 0.99", least=0, most=1)
     """Momentum of a second encoder, a moving average of the first, whose embeddings are the loss's
     candidates (MoCo). None: no such encoder; views are compared with one another."""
-    key_schedule: str = "constant"
+    key_schedule: str = one_of("constant", ("constant", "cosine"))
     """Schedule of `key_momentum`: "constant", or "cosine", rising to 1 (MoCo v3)."""
-    queue: int = 0
+    queue: int = whole(0, 0, 10**7)
     """Number of keys of earlier batches used as further negatives; MoCo's loss, candidates="memory", takes
     no others."""
-    optimiser: str = "adam"
-    lr: float = 1e-3
+    optimiser: str = one_of("adam", ("adam", "adamw", "sgd", "lars"))
+    lr: float = real(1e-3, above=0)
     """Peak learning rate."""
-    lr_batch: int | None = None
+    lr_batch: int | None = whole(None, 1, 2**20, "None takes lr itself")
     """Batch size that `lr` is meant for: the learning rate is lr · batch / lr_batch. None: it is lr."""
-    momentum: float = 0.9
+    momentum: float = real(0.9, least=0, most=1)
     """Momentum of SGD and LARS."""
-    weight_decay: float = 0.0
-    warmup: float = 0.0
+    weight_decay: float = real(0.0, least=0)
+    warmup: float = real(0.0, least=0)
     """Epochs over which the learning rate rises linearly."""
-    schedule: str = "cosine"
+    schedule: str = one_of("cosine", SCHEDULES)
     """After the warm-up the learning rate falls to 0 as a "cosine", is "constant", or falls in "steps" to a
     tenth after half of the epochs and to a hundredth after three quarters."""
-    loss_schedule: str = ""
+    loss_schedule: str = text("")
     """Parameters of the loss that change during training: "bandwidth: 25, 2.5 from 75" is 25 before epoch
     75 (counted from 0). Several are separated by ";"."""
-    epochs: int = 20
-    batch: int = 128
+    epochs: int = whole(20, 0, 10**6)
+    batch: int = whole(128, 2, 2**20)
     """Images (not views), graphs or videos per step, over all processes."""
-    drop_last: bool = True
+    drop_last: bool = flag(True)
     """Leave out the last batch of an epoch if it is incomplete."""
-    chunk: int | None = None
+    chunk: int | None = whole(None, 2, 2**20, "None takes the whole batch at once")
     """Images that go through the encoder together on one device (gradient caching); None: the batch."""
-    seed: int = 0
-    precision: str = "auto"
+    seed: int = whole(0, 0, 2**63 - 1)
+    precision: str = one_of("auto", PRECISIONS)
     """Number format of encoder and head: "float32", "bf16", "fp16" (with a scaled loss), or "auto", bf16
     where the device has it in hardware. A recipe without the field was computed in float32."""
 
     def __post_init__(self) -> None:
-        for name in ("loss", "data", "encoder", "init", "loss_schedule"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
-        for name, options in self.CHOICES.items():
-            choice(name, getattr(self, name), options)
-        for name in ("labels", "last_norm", "drop_last"):
-            boolean(name, getattr(self, name))
-        for name, (least, most) in self.BOUNDS.items():
-            integer(name, getattr(self, name), least=least, most=most)
-        for name, (least, most, hint) in self.OR_NONE.items():
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), least=least, most=most, hint=hint)
         if self.batch % self.images_per_class:
             raise ValueError(
                 f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
             )
-        number("lr", self.lr, above=0)
-        number("momentum", self.momentum, least=0, most=1)
-        number("weight_decay", self.weight_decay, least=0)
-        number("warmup", self.warmup, least=0)
-        with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # for the weights of discriminators
-            object.__setattr__(self, "_parsed_loss", losses.parse(self.loss))
         loss_schedule.check(self.parsed_loss, self.loss_schedule)
         losses.check_labels(self.parsed_loss, self.labels)
         self._check_loss()
         self._check_keys(self.parsed_loss.takes)
 
-    @property
+    @cached_property
     def parsed_loss(self) -> losses.Objective:
         """The loss, or baseline, that `loss` describes. Do not change it: training takes a copy."""
-        return self.__dict__["_parsed_loss"]
-
-    @property
-    def embeddings(self) -> int:
-        """E: the dimensions of the embeddings that the loss sees."""
-        raise NotImplementedError
+        with drawing(seeded(self.seed, 0, 0, 0, 0).initial_seed()):  # for the weights of discriminators
+            return losses.parse(self.loss)
 
     def _check_loss(self) -> None:
         """Raises ValueError where the loss contrasts no views."""
@@ -138,10 +106,8 @@ class Recipe:
 
     def _check_keys(self, takes: frozenset[str]) -> None:
         """Raises ValueError where momentum encoder, queue, predictor and loss cannot be combined."""
-        E = self.embeddings
-        if self.queue * E > NUMBERS:
-            got = f"queue={self.queue} and embedding={E}, {self.queue * E:.1e} numbers"
-            raise ValueError(f"queue must hold at most {NUMBERS:.0e} numbers, got {got}; make one smaller")
+        E = getattr(self, "embedding", 0)
+        refuse_large("queue", self.queue * E, f"queue={self.queue} and embedding={E}")
         if not self.queue and "candidates='memory'" in repr(self.parsed_loss):
             raise ValueError(f"queue must be at least 1 with {self.loss}, got 0; it holds all negatives")
         if self.key_momentum is None:
@@ -150,7 +116,6 @@ class Recipe:
                     wanted, hint = "0 without a momentum encoder", "key_momentum=0.999 adds one"
                     raise ValueError(f"{field} must be {wanted}, got {there}; {hint}")
             return
-        number("key_momentum", self.key_momentum, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
         for field, kind in (("key_momentum", "keys"), ("queue", "memory")):
             if getattr(self, field) and kind not in takes:
                 able = [name for name, loss in losses.BY_NAME.items() if kind in loss.takes]
@@ -165,18 +130,18 @@ class Recipe:
 
         Raises ValueError for fields that this version does not know.
         """
-        one = recipe_class(values.get("kind", "image"))
-        values = renamed({name: value for name, value in values.items() if name != "kind"})
-        if unknown := sorted(map(str, values.keys() - one.defaults().keys() - {"loss"})):
+        values = completed(values)
+        one = recipe_class(values.pop("kind"))
+        if unknown := sorted(map(str, values.keys() - settings_of(one).keys())):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
-        if "loss" not in values:
-            raise ValueError("recipe must have a loss, and has none")
-        return one(**{"precision": "float32", **values})
+        return one(**values)
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The values of fields that a record of an earlier version lacks; "loss" has no default."""
-        return {one.name: one.default for one in fields(cls) if one.name != "loss"} | {"precision": "float32"}
+
+def refuse_large(name: str, numbers: int, got: str) -> None:
+    """Raises ValueError if a head, a predictor or a queue would hold more than NUMBERS numbers."""
+    if numbers > NUMBERS:
+        most = f"{name} must hold at most {NUMBERS:.0e} numbers"
+        raise ValueError(f"{most}, got {got}, {numbers:.1e} numbers; make one smaller")
 
 
 def recipe_class(kind: Any) -> type[Recipe]:
@@ -185,6 +150,12 @@ def recipe_class(kind: Any) -> type[Recipe]:
     return classes[choice("kind", kind, classes)]
 
 
-def renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a recipe under the present names of its fields."""
-    return {OLD_NAMES.get(name, name): value for name, value in values.items()}
+def completed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a recipe, and of the fields that it lacks: an earlier version wrote it.
+
+    Without a kind it is of images. A field has its present name. A loss that is missing is None.
+    """
+    kind = recipe_class(values.get("kind", "image"))
+    defaults = {name: x.default for name, x in settings_of(kind).items()}
+    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
+    return {"kind": kind.kind, **defaults, "loss": None, "precision": "float32", **values}

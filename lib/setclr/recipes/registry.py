@@ -3,7 +3,8 @@
 A package registers one object in the group "setclr.recipes" (see `Collection`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from setclr.extras import RECIPES, loaded
@@ -33,41 +34,26 @@ class Collection(Protocol):
     """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
 
 
-class Recipes(MutableMapping[str, Any]):
-    """Recipes by name, each made on first access from its `fields`; one without a "kind" is of images.
+class Recipes(UserDict[str, Any]):
+    """Recipes by name, each made from its fields on first access; one without a "kind" is of images.
 
     Raises KeyError for an unknown name, and ValueError where a field is invalid.
     """
 
-    def __init__(self, fields: Mapping[str, Mapping[str, Any]]):
-        self.fields = dict(fields)
-        self.made: dict[str, Recipe] = {}
+    def fields(self, name: str) -> dict[str, Any]:
+        """What is given of the recipe of that name, which is not made for it."""
+        given = self.data[name]
+        given = given.to_dict() if isinstance(given, Recipe) else given
+        return {key: x for key, x in given.items() if key not in NOT_FIELDS}
 
     def kind(self, name: str) -> str:
-        """The kind of the recipe of that name, which is not made for it."""
-        return self.fields[name].get("kind", "image")
+        return self.fields(name).get("kind", "image")
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.made:
-            fields = {key: x for key, x in self.fields[name].items() if key != "kind"}
-            self.made[name] = recipe_class(self.kind(name))(**fields)
-        return self.made[name]
-
-    def __setitem__(self, name: str, recipe: Recipe) -> None:
-        self.made[name], self.fields[name] = recipe, recipe.to_dict()
-
-    def __delitem__(self, name: str) -> None:
-        del self.fields[name]
-        self.made.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.fields)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.fields
+        if not isinstance(self.data[name], Recipe):
+            fields = self.fields(name)
+            self.data[name] = recipe_class(fields.pop("kind", "image"))(**fields)
+        return self.data[name]
 
 
 def collections() -> tuple[Collection, ...]:
@@ -84,13 +70,9 @@ def of_course(what: str) -> Any:
     return loaded(PAGES)[0]
 
 
-def registered() -> dict[str, dict[str, Any]]:
-    """The fields of the registered recipes, with their "kind"."""
-    return {
-        name: {key: x for key, x in row.items() if key not in NOT_FIELDS}
-        for one in collections()
-        for name, row in one.recipes.items()
-    }
+def registered() -> dict[str, Mapping[str, Any]]:
+    """The rows of the registered recipes, by name."""
+    return {name: row for one in collections() for name, row in one.recipes.items()}
 
 
 def published() -> dict[str, Published]:
@@ -100,18 +82,12 @@ def published() -> dict[str, Published]:
 
 def protocol_of(name: str) -> str:
     """The protocol by which the recipe of that name is measured: its paper's, or the project's own."""
-    for one in collections():
-        if name in one.recipes:
-            return one.recipes[name].get("protocol", OWN)
-    return OWN
+    return registered().get(name, {}).get("protocol", OWN)
 
 
 def note_of(name: str) -> str:
     """The note on the recipe of that name, "" where it has none."""
-    for one in collections():
-        if name in one.recipes:
-            return one.published[name].note if name in one.published else one.recipes[name].get("note", "")
-    return ""
+    return published()[name].note if name in published() else registered().get(name, {}).get("note", "")
 
 
 def missing() -> str:

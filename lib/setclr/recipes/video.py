@@ -1,11 +1,10 @@
 """`VideoRecipe`, the settings of a training run on videos."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
-from setclr.checks import integer, number
-from setclr.recipes.recipe import Bounds, Recipe
+from setclr.checks import integer
+from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
+from setclr.settings import one_of, real, text, whole
 
 MOVING = "moving-patches"
 MODALITIES = ("rgb", "flow", "camera flow")
@@ -17,46 +16,32 @@ class VideoRecipe(Recipe):
     """Settings of a pretraining run on videos. Raises ValueError, naming the field, if a value is
     invalid."""
 
-    kind: ClassVar[str] = "video"
-    things: ClassVar[str] = "videos"
-    shown: ClassVar[tuple[str, ...]] = ("linear", "motion linear")
-    CHOICES: ClassVar[dict[str, Collection[str]]] = Recipe.CHOICES | {
-        "modality": MODALITIES, "encoder": VIDEO_ENCODER_NAMES, "views": VIDEO_VIEW_NAMES,
-    }  # fmt: skip
-    BOUNDS: ClassVar[Bounds] = Recipe.BOUNDS | {
-        "frames": (1, 2**16), "stride": (1, 2**16), "size": (8, 4096), "hidden": (1, 2**16),
-        "embedding": (1, 2**16),
-    }  # fmt: skip
+    kind, things, shown = "video", "videos", ("linear", "motion linear")
 
-    data: str = MOVING
+    data: str = text(MOVING)
     """moving-patches or folder:PATH (`video.load_videos`)."""
-    modality: str = "rgb"
+    modality: str = one_of("rgb", MODALITIES)
     """"rgb", "flow" by TV-L1, or "camera flow", the true one of moving-patches."""
-    encoder: str = "conv4-clips"
-    frames: int = 8
+    encoder: str = one_of("conv4-clips", VIDEO_ENCODER_NAMES)
+    frames: int = whole(8, 1, 2**16)
     """T, the number of frames of a clip."""
-    stride: int = 1
+    stride: int = whole(1, 1, 2**16)
     """A clip has every stride-th frame of a video."""
-    size: int = 32
+    size: int = whole(32, 8, 4096)
     """Side in pixels to which files are decoded, and side of the views."""
-    views: str = "photo"
+    views: str = one_of("photo", VIDEO_VIEW_NAMES)
     """One of VIDEO_VIEW_NAMES."""
-    flip: float = 0.0
+    flip: float = real(0.0, "it is a probability", least=0, most=1)
     """Probability that a clip is mirrored; above 0 the encoder learns to ignore left and right."""
-    hidden: int = 64
-    embedding: int = 64
+    hidden: int = whole(64, 1, 2**16)
+    embedding: int = whole(64, 1, 2**16)
     """Widths of the head's two linear layers."""
-    schedule: str = "constant"
-    epochs: int = 10
-    precision: str = "float32"
+    schedule: str = one_of("constant", SCHEDULES)
+    epochs: int = whole(10, 0, 10**6)
+    precision: str = one_of("float32", PRECISIONS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("flip", self.flip, least=0, most=1, hint="it is a probability")
         if self.encoder == "s3d":
             integer("frames", self.frames, least=8, hint="with fewer torch gets s3d's gradients wrong")
             integer("size", self.size, least=32, hint="s3d halves it five times")
-
-    @property
-    def embeddings(self) -> int:
-        return self.embedding

@@ -28,10 +28,10 @@ def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
     lines = []
     for row, name in FIGURES[choice("figure", figure, FIGURES)].rows.items():
         for path in sorted(Path(folder).glob(f"{name}-seed*.json")):
-            kept = read_record(path)
-            if same_training(kept["recipe"], RECIPES[name]):
-                measured = kept["accuracy_percent"].get("trained", {})
-                lines.append({"row": row, "seed": kept["recipe"]["seed"], **measured})
+            record = read_record(path)
+            if same_training(record.recipe, RECIPES[name]):
+                measured = record.accuracy_percent.get("trained", {})
+                lines.append({"row": row, "seed": record.recipe["seed"], **measured})
     table = pd.DataFrame(lines)
     first = ["row", "seed", "knn", "linear"]
     return table.reindex(columns=[*first, *(name for name in table.columns if name not in first)])

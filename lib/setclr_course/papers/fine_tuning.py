@@ -11,7 +11,7 @@ from setclr.checks import integer, number
 from setclr.data import ImageSet
 from setclr.data.sets import held_out
 from setclr.evaluation.frozen import features
-from setclr.experiments.tables import check_classes
+from setclr.experiments.kinds.image import check_classes
 from setclr.losses.supervised import Supervised
 from setclr.training.devices import Machine
 from setclr.training.source import ImageViews

@@ -16,7 +16,7 @@ MEASURES = ("retrieval@1", "linear", "ten crops")
 def of_seeds(folder: str | Path, name: str) -> dict[int, Record]:
     """The records of a recipe in a folder, by seed. Raises ValueError if one is damaged."""
     found = (read_record(path) for path in Path(folder).glob(f"{glob.escape(name)}-seed*.json"))
-    return {kept["recipe"]["seed"]: kept for kept in sorted(found, key=lambda one: one["recipe"]["seed"])}
+    return {one.recipe["seed"]: one for one in sorted(found, key=lambda one: one.recipe["seed"])}
 
 
 def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]]:
@@ -35,8 +35,7 @@ def recorded(folder: str | Path, kind: str, word: str) -> dict[str, list[Record]
 def graph_curves(kept: list[Record]) -> list[list[float]]:
     """For each seed the accuracy after every epoch; of a run that was measured once, that number."""
     return [
-        [row["svm"] for row in one.get("history", []) if "svm" in row]
-        or [one["accuracy_percent"]["trained"]["svm"]]
+        [row["svm"] for row in one.history or [] if "svm" in row] or [one.accuracy_percent["trained"]["svm"]]
         for one in kept
     ]
 
@@ -61,7 +60,7 @@ def video_scores(kept: list[Record]) -> dict[str, dict[str, list[float]]]:
     """By the kind of label and the measure the numbers of all seeds, per cent."""
     found: dict[str, dict[str, list[float]]] = {}
     for one in kept:
-        for column, value in one["accuracy_percent"]["trained"].items():
+        for column, value in one.accuracy_percent["trained"].items():
             thing, _, measure = column.partition(" ")
             found.setdefault(thing, {}).setdefault(measure, []).append(value)
     return found

@@ -15,6 +15,7 @@ import setclr
 from setclr.data import ImageSet
 from setclr.experiments.run import Run
 from setclr.recipes.image import ImageRecipe
+from setclr.recipes.recipe import completed
 from setclr_course.run_page import pictures
 from setclr_course.run_page.measured import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
 
@@ -69,8 +70,8 @@ def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured
 
 def changed_fields(recipe: ImageRecipe) -> list[str]:
     """The recipe's fields that differ from the defaults, without those in SAID."""
-    values = recipe.to_dict().items()
-    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != recipe.defaults().get(name)]
+    values, defaults = recipe.to_dict().items(), completed({})
+    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != defaults[name]]
 
 
 def nowhere(text: str) -> str:

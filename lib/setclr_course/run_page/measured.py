@@ -11,8 +11,8 @@ from setclr.data import ImageSet
 from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import retrieval_at_1
 from setclr.evaluation.protocols import OWN, protocol_named
+from setclr.experiments.kinds.image import check_classes, embedder, encoders, measure
 from setclr.experiments.run import Run
-from setclr.experiments.tables import check_classes, device_of, embedder, encoders, measure
 from setclr.recipes.image import ImageRecipe
 from setclr.views import augment, preset
 
@@ -54,7 +54,7 @@ def evaluate_all(run: Run, train: ImageSet, test: ImageSet) -> Measured:
     kept: dict[str, Tensor] = {}
     more = {"projection": nn.Sequential(run.encoder, run.head)}
     for name, encoder in (encoders(run, train, PAGE) | more).items():
-        found = measure(encoder, train, test, device_of(run), PAGE, name in ("untrained", "trained"))
+        found = measure(encoder, train, test, run.device, PAGE, name in ("untrained", "trained"))
         embed = embedder(encoder)
         rows[name] = {**found.numbers, "retrieval@1": 100 * retrieval_at_1(found.queries, test.labels),
                       "matching": 100 * matching_accuracy(embed(views[0]), embed(views[1]))}  # fmt: skip

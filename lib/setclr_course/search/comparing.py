@@ -32,12 +32,12 @@ def read(folder: str | Path) -> pd.DataFrame:
 
 def row(path: Path) -> dict[str, Any]:
     """The row of one record in `read`'s table. Raises ValueError as `read` does."""
-    kept = read_record(path)
-    recipe, diverged, none = kept["recipe"], "diverged" in kept, float("nan")
+    record = read_record(path)
+    recipe, diverged, none = record.recipe, record.diverged is not None, float("nan")
     found = {"name": path.stem.rpartition("-seed")[0], "seed": recipe["seed"], "lr": recipe["lr"]}
     found |= {"hyperparameter": hyperparameter(recipe["loss"]).name}
     found |= {"value": hyperparameter_value(recipe["loss"]), "diverged": diverged, "collapsed": diverged}
-    trained, first = (kept["accuracy_percent"].get(name, {}) for name in ("trained", "untrained"))
+    trained, first = (record.accuracy_percent.get(name, {}) for name in ("trained", "untrained"))
     images = recipe["kind"] == "image"
     metrics = {name: column_of(trained, name) or name for name in (("knn", "linear") if images else trained)}
     found |= {name: trained.get(column, none) for name, column in metrics.items()}

@@ -11,7 +11,7 @@ from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
-from setclr.experiments import building
+from setclr.experiments.run import new_run
 from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Recipe
 from setclr.views import PRESETS, multi_crop
 from setclr_course.papers.rows import read, rows
@@ -285,7 +285,8 @@ def test_a_baseline_differs_from_simclr_as_in_the_program(method, fields):
 def test_heads_and_first_weights_are_those_of_the_program(method, shapes):
     """One layer for labels and turns, 64 → 256 → outputs for clusters, 64 → 256 → 64 for pairs. The encoder
     begins with He's normal weights: some lie beyond the end of torch's uniform ones, 1 / √27 = 0.19."""
-    encoder, head = building.models_of(RECIPES[COLUMN + method], 3)
+    run = new_run(RECIPES[COLUMN + method], 3)
+    encoder, head = run.encoder, run.head
     assert encoder[0].weight.abs().max() > 0.25
     layers = [layer for layer in head.modules() if isinstance(layer, torch.nn.Linear)]
     assert [layers[0].in_features, *(layer.out_features for layer in layers)] == shapes

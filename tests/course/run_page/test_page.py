@@ -28,8 +28,8 @@ from setclr import data
 from setclr.cli import main
 from setclr.evaluation import features, frozen, knn, protocols
 from setclr.evaluation.protocols import OnFeatures
+from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
-from setclr.experiments.tables import evaluate
 from setclr.recipes import ImageRecipe, registry
 from setclr.training.distributed import joined
 from setclr_course.papers.protocols import PROTOCOLS

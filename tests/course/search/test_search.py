@@ -21,7 +21,7 @@ from setclr.cli import main
 from setclr.data import ImageSet, patches
 from setclr.experiments import campaigns
 from setclr.experiments.campaigns import campaign
-from setclr.experiments.tables import labelled
+from setclr.experiments.kinds.image import labelled
 from setclr.recipes import RECIPES
 from setclr_course.search import hyperparameters, searches
 from setclr_course.search.comparing import means, pairs, read

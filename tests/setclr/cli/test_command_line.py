@@ -19,9 +19,11 @@ import setclr
 from setclr import data, experiments, losses
 from setclr.cli import as_typed, main, options, parsing, run
 from setclr.evaluation.protocols import known_protocols
+from setclr.experiments.records import read_record
 from setclr.experiments.run import new_run
 from setclr.models import ENCODERS
 from setclr.recipes import RECIPES, ImageRecipe, registry
+from setclr.settings import settings_of
 from setclr.training.interruption import Interrupted
 from setclr_course import run_page
 from setclr_course.papers.collection import PAPERS
@@ -81,7 +83,7 @@ def test_from_the_command_to_the_run_a_recipe_is_made_once_and_its_loss_parsed_o
     monkeypatch.setattr(losses, "parse", lambda text: (parsed.append(text), parse(text))[1])
     main(["pretrain", "photo-sparseclr+qare", "--out", str(tmp_path), "--epochs", "0", *TWENTY])
     assert [(recipe.epochs, recipe.batch) for recipe in made] == [(0, 20)]
-    assert parsed == [RECIPES.fields["photo-sparseclr+qare"]["loss"]]
+    assert parsed == [RECIPES.fields("photo-sparseclr+qare")["loss"]]
 
 
 def test_recipes_and_data_are_listed_and_data_take_root_and_size(monkeypatch, capsys):
@@ -127,7 +129,8 @@ def test_the_help_names_all_protocols():
 
 def test_allowed_values_stand_in_the_help(capsys):
     text = shown(capsys, "pretrain", "photo-groco").replace(", ", ",")
-    choices = ImageRecipe.CHOICES | {"data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}
+    choices = {name: one.options for name, one in settings_of(ImageRecipe).items() if one.options}
+    choices |= {"data": data.NAMES, "encoder": [*ENCODERS, "timm:NAME"]}
     for field, values in choices.items():
         assert f"--{field.replace('_', '-')} {{{','.join(values)}}}" in text
     assert "(default: 'GroCo(beta=1.0,negatives=10)')" in text
@@ -278,7 +281,8 @@ def test_a_record_is_written_before_anything_is_printed(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.print", raising(BrokenPipeError))
     with pytest.raises(BrokenPipeError):
         main(["evaluate", "run", "--record", "r.json", "--device", "cpu"])
-    assert json.loads(Path("r.json").read_text())["epochs"] == 0
+    record = read_record(Path("r.json"))
+    assert (record.epochs, record.precision) == (0, "float32")
 
 
 @pytest.mark.parametrize("said, typed", [

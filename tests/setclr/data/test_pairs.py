@@ -247,8 +247,8 @@ def test_a_row_of_table_1_runs_on_stereo_patches_and_is_shown_beside_its_number(
     row, recipe = "qare-table1-infonce", replace(SHORT, images=64, epochs=1, batch=32)
     said = list(campaign({row: recipe}, (0,), tmp_path / "runs", tmp_path, tmp_path, device="cpu"))
     record = read_record(tmp_path / f"{row}-seed0.json")
-    assert record["protocol"] == "qare" and "matching" in record["history"][0]
-    found = record["accuracy_percent"]
+    assert record.protocol == "qare" and "matching" in record.history[0]
+    found = record.accuracy_percent
     assert set(found) == {"raw pixels", "untrained", "trained"} and set(found["trained"]) == {"matching"}
     assert said == [f"{row}-seed0: matching {found['trained']['matching']:.1f}"]
     assert ours(recipe, [record], "qare").startswith("matching ") and ours(recipe, [record]) == "-"

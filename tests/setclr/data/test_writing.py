@@ -21,7 +21,6 @@ from small_runs import FEW, SMALL, train
 
 from setclr.data import writing
 from setclr.experiments import load_run
-from setclr.experiments.building import trainer_of
 from setclr.experiments.run import new_run
 from setclr.training import Trainer
 from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK, locked
@@ -114,8 +113,7 @@ def test_a_file_that_another_process_takes_for_a_dead_ones_is_made_again(tmp_pat
 @pytest.mark.processes
 def test_a_second_process_is_told_who_trains_there(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "update", None)
-    run = new_run(SMALL, 3)
-    trainer = trainer_of(SMALL, run.encoder, run.head, FEW, torch.device("cpu"))
+    trainer = new_run(SMALL, 3).trainer(FEW, torch.device("cpu"))
     with another(tmp_path, HOLDS) as other:
         said = rf"{tmp_path}: process {other.pid} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d trains there; wait"
         for begin in (partial(train, SMALL), partial(train, SMALL, resume=False), trainer.fit):

@@ -19,8 +19,8 @@ from setclr.data import ImageSet
 from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.protocols import OWN, OnFeatures
 from setclr.experiments import evaluate, new_run, summary
+from setclr.experiments.kinds.image import labelled
 from setclr.experiments.records import ours, read_records
-from setclr.experiments.tables import labelled
 from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
 from setclr.training.batches import Batches, Batching
 from setclr.training.optimisers import LARS

@@ -3,7 +3,7 @@
 import copy
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 import pytest
@@ -12,7 +12,7 @@ from pictures import BROKEN, NO_FILES
 
 from setclr.cli import main
 from setclr.experiments.campaigns import precision_of
-from setclr.experiments.records import KINDS, ours, read_record, summary
+from setclr.experiments.records import OLDER, Record, ours, read_record, summary
 from setclr.recipes import RECIPES
 from setclr_course.papers.figures import FIGURES, frame
 from setclr_course.search.comparing import read
@@ -33,7 +33,7 @@ def without(field: str) -> dict:
 NEEDED = ["accuracy_percent", "epochs", "training_seconds", "images", "pixels", "recipe", "machine"]
 NEEDED += ["accuracy_percent.trained", "images.train", "recipe.loss", "machine.device"]
 OF_OTHER_KINDS = [
-    *(({name: None}, f"{name} must be .*, got None") for name in KINDS),
+    *(({one.name: [0]}, rf"{one.name}(\.0)? must be .*, got (\[0\]|0)") for one in fields(Record)),
     ({"accuracy_percent": {"trained": 3}}, "accuracy_percent.trained must be dict, got 3"),
     ({"accuracy_percent": {"trained": {"knn": "high"}}}, "trained.knn must be .*, got 'high'"),
     ({"epochs": "5"}, "epochs must be int, got '5'"),
@@ -50,7 +50,7 @@ DAMAGED = [
     (b"[" * 100_000, "recursion"),
     (b"[]", r"the record must be dict, got \[\]"),
     (b"null", "the record must be dict, got None"),
-    *((without(field), f"{field} is missing") for field in NEEDED),
+    *((without(field), f"{field} must be .*, got None") for field in NEEDED),
     *((GOOD | other, words) for other, words in OF_OTHER_KINDS),
 ]
 
@@ -102,8 +102,8 @@ def test_all_that_reads_a_folder_leaves_the_damaged_out_and_says_so(tmp_path, ca
 
 def test_older_records_are_read_with_what_they_lack(tmp_path):
     put(tmp_path, "x", without("precision") | {"recipe": {"loss": "InfoNCE()"}})
-    kept = read_record(tmp_path / "x.json")
-    assert (kept["protocol"], kept["precision"], kept["recipe"]["seed"]) == ("setclr", "float32", 0)
+    record = read_record(tmp_path / "x.json")
+    assert (record.protocol, record.precision, record.recipe["seed"]) == ("setclr", "float32", 0)
 
 
 def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):
@@ -143,5 +143,5 @@ def test_text_of_a_record_stays_in_its_cell(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and all("\x1b" not in line for line in lines)
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-    said = ours(recipe, [a_record(recipe.to_dict(), pixels=evil, protocol="setclr")])
+    said = ours(recipe, [Record(**OLDER | a_record(recipe.to_dict(), pixels=evil))])
     assert "red" in said and said.isprintable()

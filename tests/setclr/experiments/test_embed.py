@@ -18,8 +18,7 @@ from setclr import data
 from setclr.evaluation import features
 from setclr.experiments import embed_folder, embedding
 from setclr.experiments.embedding import side_of
-from setclr.experiments.exports import export
-from setclr.experiments.run import new_run
+from setclr.experiments.run import export, new_run
 from setclr.models import encoder
 from setclr.recipes import ImageRecipe
 

@@ -1,8 +1,10 @@
 """Fields of recipes: what is given wrong is named with what to do; schedules of a loss's parameters."""
 
+import json
 import math
+import pickle
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -11,37 +13,25 @@ from conftest import shifted
 from setclr import losses
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes import RECIPES, GraphRecipe, ImageRecipe, VideoRecipe, loss_schedule
+from setclr.settings import Setting, settings_of
 
-NO_TEXT = [None, 3, ["InfoNCE()"]]
-NO_NAME = ["", "nonsense", 1, None]
-NO_BOOLEAN = [0, 1, None, "yes"]
-NO_POSITIVE_NUMBER = [0, -1.0, math.nan, math.inf, "0.1", None, True]
-NO_NUMBER_FROM_ZERO = [-1, math.nan, math.inf, "0.1", None, True]
-NO_SHARE = [*NO_NUMBER_FROM_ZERO, 1.5]
-NO_INTEGER_FROM_0 = [-1, 1.5, "1", True, math.nan, 2**64]
-NO_INTEGER_FROM_1 = [0, *NO_INTEGER_FROM_0]
-NO_INTEGER_FROM_2 = [1, *NO_INTEGER_FROM_1]
-NO_SIDE = [4, 2**31, *NO_INTEGER_FROM_1]
-WRONG = {
-    **dict.fromkeys(["loss", "data", "encoder", "init", "loss_schedule"], NO_TEXT),
-    **dict.fromkeys(["optimiser", "schedule", "key_schedule", "precision", "views", "initial", "normalised",
-                     "activation", "modality", "first", "second"], NO_NAME),
-    **dict.fromkeys(["labels", "last_norm", "drop_last"], NO_BOOLEAN),
-    **dict.fromkeys(["images_per_class", "layers", "hidden", "embedding", "frames", "stride", "width"],
-                    NO_INTEGER_FROM_1),
-    **dict.fromkeys(["epochs", "seed", "queue", "local_views", "predictor"], NO_INTEGER_FROM_0),
-    **dict.fromkeys(["batch", "chunk", "images"], NO_INTEGER_FROM_2),
-    **dict.fromkeys(["size", "view_size", "local_size"], NO_SIDE),
-    "lr_batch": NO_INTEGER_FROM_1, "full_views": [*NO_INTEGER_FROM_1, 5], "lr": NO_POSITIVE_NUMBER,
-    "weight_decay": NO_NUMBER_FROM_ZERO, "warmup": NO_NUMBER_FROM_ZERO, "momentum": NO_SHARE,
-    "flip": NO_SHARE, "ratio": NO_SHARE, "key_momentum": [x for x in NO_SHARE if x is not None],
-}  # fmt: skip
 KINDS = (ImageRecipe, GraphRecipe, VideoRecipe)
+OF_OTHER_KINDS = {  # by the check of a setting, what it refuses whatever the bounds
+    "_text": [3, ["InfoNCE()"]], "choice": ["", "nonsense", 1], "boolean": [0, 1, "yes"],
+    "_as_given": [math.nan, math.inf, "0.1", True], "integer": [1.5, "1", True, math.nan, 2**64],
+}  # fmt: skip
+
+
+def wrong(setting: Setting) -> list:
+    """Values that a declared setting refuses: of other kinds, None, and just outside its bounds."""
+    steps = {"above": 0, "least": -1, "most": 1}
+    outside = [bound + steps[name] for name, bound in setting.bounds.items() if name in steps]
+    return [*OF_OTHER_KINDS[setting.check.__name__], *outside, *([] if setting.or_none else [None])]
 
 
 @pytest.mark.parametrize("kind, name", [(kind, field.name) for kind in KINDS for field in fields(kind)])
 def test_every_field_of_every_recipe(kind, name):
-    for value in WRONG[name]:
+    for value in wrong(settings_of(kind)[name]):
         with pytest.raises(ValueError, match=rf"(?s)^{name} must .*got {re.escape(repr(value))}"):
             kind(**{"loss": "InfoNCE()"} | {name: value})
 
@@ -52,7 +42,7 @@ def test_every_field_of_every_recipe(kind, name):
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
     ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
-    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 weights, got layers=64, hidden=65536 .*make one"),
+    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 numbers, got layers=64, hidden=65536 .*make one"),
     ({"queue": 10**7, "key_momentum": 0.9, "embedding": 2**16},
      r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one"),
     ({"queue": 40}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),
@@ -148,7 +138,7 @@ def test_checking_leaves_the_loss_as_it_is():
 
 
 def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
-    scheduled = [RECIPES[name] for name, own in RECIPES.fields.items() if own.get("loss_schedule")]
+    scheduled = [RECIPES[name] for name in RECIPES if RECIPES.fields(name).get("loss_schedule")]
     assert scheduled
     for recipe in scheduled:
         loss = losses.parse(recipe.loss)
@@ -163,3 +153,9 @@ def test_three_hundred_stages_are_read_once(monkeypatch):
     monkeypatch.setattr(loss_schedule, "_literal", lambda name, text: read.append(text) or own(name, text))
     loss_schedule.check(MMCL(), text)
     assert len(read) == 601
+
+
+def test_a_number_is_recorded_as_it_was_written():
+    recipe = ImageRecipe("InfoNCE()", warmup=10, weight_decay=0.0)
+    assert json.dumps([recipe.to_dict()[name] for name in ("warmup", "weight_decay")]) == "[10, 0.0]"
+    assert hash(recipe) == hash(replace(recipe)) and pickle.loads(pickle.dumps(recipe)) == recipe

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from small_runs import FEW
 from torch import nn
 
-from setclr.experiments.building import peak_rate
-from setclr.experiments.run import new_run
+from setclr.experiments.run import new_run, peak_rate
 from setclr.recipes import ImageRecipe
 from setclr.training.optimisers import LARS, check_optimiser, make_optimiser
 

@@ -404,8 +404,8 @@ def test_records_are_written_and_read(tmp_path, monkeypatch):
     main(["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
     found = read_record(tmp_path / "moving-rgb-untrained-seed0.json")
     wanted = product(("photograph", "motion"), ("retrieval@1", "linear", "ten crops"))
-    assert set(found["accuracy_percent"]["trained"]) == set(map(" ".join, wanted))
-    assert found["evaluated_with"].startswith("python") and found["videos"]["train"] == len(few()[0])
+    assert set(found.accuracy_percent["trained"]) == set(map(" ".join, wanted))
+    assert found.evaluated_with.startswith("python") and found.videos["train"] == len(few()[0])
     table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
 

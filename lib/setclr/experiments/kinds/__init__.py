@@ -3,14 +3,13 @@
 All that differs between kinds is in these modules; the rest of `experiments` works with any of them. A
 module holds these functions. `data` is a set of such things: an ImageSet, GraphSet or VideoSet.
 
-- load(recipe, root, given=None): the data to train on, `given` or else the recipe's, which the first process
-  loads before the others.
+- load(recipe, root): the recipe's data to train on.
 - channels(data): the numbers of a pixel or of a node, which the encoder's first layer takes.
 - models(recipe, channels): encoder and head with new weights, drawn from torch's global generator.
 - source(recipe, data): the Source that a Trainer trains on.
 - watch(recipe, root): what `pretrain` calls with the run after every epoch by this recipe, or None.
 - labelled(recipe, root, protocol, split): the labelled data to fit a classifier on, and those to measure on,
-  "test" or "validation".
+  of SPLITS.
 - evaluate(run, train, test, linear, protocol): a table of accuracies in per cent, with the rows untrained and
   trained.
 - accuracies(run, train, test): those of the encoder as it is now, by name, for one process alone.
@@ -18,12 +17,51 @@ module holds these functions. `data` is a set of such things: an ImageSet, Graph
   (N,) of it. Warnings say what was left out.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
+from setclr.checks import choice
+from setclr.data.sets import held_out_mask
+from setclr.evaluation.protocols import OWN
 from setclr.recipes.recipe import Recipe
+from setclr.training.distributed import from_first
+
+SPLITS = ("test", "validation", "held out")  # what an encoder is measured on
 
 
 def kind_of(recipe: Recipe) -> Any:
     """The module of a recipe's kind. It is imported on first use: graphs need PyTorch Geometric."""
     return import_module(f"setclr.experiments.kinds.{recipe.kind}")
+
+
+def first_alone(load: Callable[[], Any]) -> Any:
+    """What `load` gives. Of many processes the first, which may download it, loads before the others."""
+    loaded: list[Any] = []
+    from_first(lambda: loaded.append(load()))
+    return loaded[0] if loaded else load()
+
+
+def split_of(split: str, train: Any, labels: Tensor, test: Callable[[], Any]) -> tuple[Any, Any]:
+    """All training data and the `test` data. For other splits two parts of the training data: four fifths of
+    each class, and a fifth, drawn by a fixed seed."""
+    if choice("split", split, SPLITS) == "test":
+        return train, test()
+    held = held_out_mask(labels)
+    return train.subset(~held), train.subset(held)
+
+
+def measured_on(recipe: Recipe, root: str | Path, protocol: str = OWN) -> tuple[Any, Any, str, str]:
+    """The labelled data of `labelled`, their split, and a note.
+
+    Without test data a fifth of each class of the training data stands for them, and the note says so.
+    """
+    labelled = kind_of(recipe).labelled
+    try:
+        return *first_alone(lambda: labelled(recipe, root, protocol, "test")), "test", ""
+    except FileNotFoundError as error:
+        note = f"{error}\nmeasured on a fifth of each class, which the encoder was trained on\n"
+        return *first_alone(lambda: labelled(recipe, root, protocol, "held out")), "held out", note

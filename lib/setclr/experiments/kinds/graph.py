@@ -1,29 +1,23 @@
 """Graphs: two augmentations of each, a GIN, and a support-vector machine, as in GraphCL."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from torch import nn
 
-from setclr.checks import choice
-from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.svm import FOLDS, svm_accuracy, svm_held_out
-from setclr.experiments.run import Run, beside_untrained
-from setclr.experiments.tables import SPLITS
+from setclr.experiments.kinds import split_of
+from setclr.experiments.run import Features, OnEpoch, Run, beside_untrained
 from setclr.graphs import GIN, GraphSet, GraphViews, graph_features, graph_head, load_graphs
 from setclr.recipes.graph import GraphRecipe
-from setclr.training.distributed import from_first, world
 
 SVM = "svm"
 
 
-def load(recipe: GraphRecipe, root: str | Path, given: GraphSet | None = None) -> GraphSet:
-    if given is None and world() > 1:
-        from_first(lambda: len(load_graphs(recipe.data, root)))
-    return given or load_graphs(recipe.data, root)
+def load(recipe: GraphRecipe, root: str | Path) -> GraphSet:
+    return load_graphs(recipe.data, root)
 
 
 def channels(data: GraphSet) -> int:
@@ -39,7 +33,7 @@ def source(recipe: GraphRecipe, data: GraphSet) -> GraphViews:
     return GraphViews(data, (recipe.first, recipe.second), recipe.ratio)
 
 
-def watch(recipe: GraphRecipe, root: str | Path) -> Callable[[Run], dict | None] | None:
+def watch(recipe: GraphRecipe, root: str | Path) -> OnEpoch | None:
     """The accuracy of the SVM after every epoch, as GraphCL's program prints it. None where it cannot be
     measured: without labels, or with a class of fewer graphs than folds."""
     graphs = load_graphs(recipe.data, root)
@@ -51,41 +45,29 @@ def watch(recipe: GraphRecipe, root: str | Path) -> Callable[[Run], dict | None]
 def labelled(
     recipe: GraphRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[GraphSet, GraphSet]:
-    """For "test" all graphs, twice: the SVM is measured by cross-validation. Otherwise four fifths of each
-    class, and a fifth, drawn by a fixed seed."""
-    choice("split", split, SPLITS)
+    """For "test" all graphs, twice: the SVM is measured by cross-validation. Otherwise two parts of them."""
     graphs = load_graphs(recipe.data, root)
     if graphs.labels.min() < 0:
         raise ValueError(f"graphs must have labels to be measured, got none in {recipe.data}; give each a y")
-    if split == "test":
-        return graphs, graphs
-    held = held_out_mask(graphs.labels)
-    return graphs.subset(~held), graphs.subset(held)
-
-
-def evaluate(
-    run: Run, train: GraphSet, test: GraphSet, linear: bool = True, protocol: str = OWN
-) -> pd.DataFrame:
-    """The accuracy of an SVM on the features: rows untrained (unless encoder and head are your own), trained;
-    column "svm".
-
-    If both sets are one, it is the mean over ten folds (`evaluation.svm_accuracy`); otherwise the SVM is
-    fitted to `train` and measured on `test`. The seed of the folds is the recipe's. The papers measure graphs
-    so too, and `protocol` is not used.
-    """
-    return beside_untrained(run, accuracies, train, test)
+    return split_of(split, graphs, graphs.labels, lambda: graphs)
 
 
 def accuracies(run: Run, train: GraphSet, test: GraphSet) -> dict[str, float]:
+    """The accuracy of an SVM on the features, "svm". The papers measure graphs so too.
+
+    If both sets are one, it is the mean over ten folds (`evaluation.svm_accuracy`); otherwise the SVM is
+    fitted to `train` and measured on `test`. The seed of the folds is the recipe's.
+    """
     x = graph_features(run.encoder, train)
     if train is test:
         return {SVM: svm_accuracy(x, train.labels, run.recipe.seed % 2**32)}
     return {SVM: svm_held_out(x, train.labels, graph_features(run.encoder, test), test.labels)}
 
 
-def embed(
-    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+evaluate = partial(beside_untrained, accuracies)
+
+
+def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False) -> Features:
     """`place` is the name of a set, a .pt file, or a folder of a set's text files."""
     if size is not None or skip_damaged:
         raise ValueError(f"size and skip_damaged must be left out for graphs, got {size}, {skip_damaged}")
@@ -93,5 +75,5 @@ def embed(
     if graphs.features != run.channels:
         got = f"{graphs.features} in {place}"
         raise ValueError(f"nodes must have {run.channels} features, as in training, got {got}")
-    found = graph_features(run.encoder, graphs, batch).cpu().numpy()
-    return found, np.array([f"graph {i}" for i in range(len(graphs))])
+    features = graph_features(run.encoder, graphs, batch).cpu().numpy()
+    return features, np.array([f"graph {i}" for i in range(len(graphs))])

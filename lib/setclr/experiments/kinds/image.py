@@ -1,51 +1,48 @@
-"""Images: random views of each, an encoder of `setclr.models`, kNN and a linear probe."""
+"""Images: random views of each, an encoder of `setclr.models`, kNN and a linear probe beside raw pixels.
 
+Runs on pairs keep the best epoch on validation pairs, and are measured by how many test pairs are matched
+(QARe, table 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-from torch import nn
+import pandas as pd
+import torch
+from torch import Tensor, nn
 
 from setclr import data as data_of
 from setclr import models as models_of
 from setclr import views
-from setclr.checks import integer
+from setclr.checks import choice, integer
 from setclr.data import ImageSet
+from setclr.data.sets import validation_split
 from setclr.data_sets import FOLDER
-from setclr.evaluation.protocols import OWN, protocol_named
+from setclr.evaluation.frozen import features, pixels
+from setclr.evaluation.matching import matching_accuracy
+from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
+from setclr.evaluation.probes import linear_probe
+from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_named
 from setclr.experiments.embedding import embed_folder
-from setclr.experiments.pairs import best_epoch as watch
-from setclr.experiments.run import Run
-from setclr.experiments.tables import device_of, evaluate, labelled, measure
+from setclr.experiments.kinds import SPLITS
+from setclr.experiments.run import OnEpoch, Run, with_untrained
 from setclr.recipes.image import ImageRecipe
-from setclr.training.distributed import from_first
 from setclr.training.source import ImageViews
 
-__all__ = ["accuracies", "channels", "embed", "evaluate", "labelled", "load", "models", "source",
-           "watch"]  # fmt: skip
+embed = embed_folder
 
 
-def load(recipe: ImageRecipe, root: str | Path, given: ImageSet | None = None) -> ImageSet:
+def load(recipe: ImageRecipe, root: str | Path) -> ImageSet:
     known = data_of.known(recipe.data)
     in_full = recipe.data.startswith(FOLDER) and recipe.view_size is not None and recipe.size is None
-    loaded = [] if given is None else [given]
-
-    def load_here() -> None:
-        split = "train" if recipe.labels else known.pretraining
-        stream = True if in_full else None
-        loaded.append(data_of.load(recipe.data, root, split, recipe.size, stream=stream))
-
-    if given is None:
-        from_first(load_here)
-    if not loaded:
-        load_here()
-    images = loaded[0]
-    if known.mirror and given is None:
-        to_train, _ = data_of.split_pairs(data_of.two_views(images))
-        images = data_of.paired(to_train, known.mirror)
-    if recipe.images and len(images) > 1:  # `Batches` raises the error for a single image
-        hint = f"{recipe.data} has {len(images)}"
-        integer("images", recipe.images, least=2, most=len(images), hint=hint)
-        images = images.sample(recipe.images)
+    split = "train" if recipe.labels else known.pretraining
+    images = data_of.load(recipe.data, root, split, recipe.size, stream=in_full or None)
+    if known.mirror:
+        to_train_on, _ = data_of.split_pairs(data_of.two_views(images))
+        images = data_of.paired(to_train_on, known.mirror)
     return images
 
 
@@ -62,6 +59,9 @@ def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
 
 
 def source(recipe: ImageRecipe, data: ImageSet) -> ImageViews:
+    if recipe.images and len(data) > 1:  # `Batches` raises the error for a single image
+        integer("images", recipe.images, least=2, most=len(data), hint=f"{recipe.data} has {len(data)}")
+        data = data.sample(recipe.images)
     return ImageViews(data, views_of(recipe, data.images.shape[-1]))
 
 
@@ -72,11 +72,179 @@ def views_of(recipe: ImageRecipe, side: int) -> tuple[views.View, ...]:
     return views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
 
 
+def watch(recipe: ImageRecipe, root: str | Path) -> OnEpoch | None:
+    """A function that `pretrain` calls after every epoch of a recipe on pairs; None for other data.
+
+    It adds the column "matching" to the history, per cent on the validation pairs. It keeps the weights
+    of the first epoch with the highest value.
+    """
+    if not data_of.known(recipe.data).mirror:
+        return None
+    _, pairs = data_of.split_pairs(data_of.two_views(data_of.load(recipe.data, root, "train", recipe.size)))
+
+    def judge(run: Run) -> dict | None:
+        if not run.rows:
+            return None
+        percent = matched(run, pairs, shared=False)
+        if percent > max((row["matching"] for row in run.rows[:-1]), default=-1.0):
+            run.keep()
+        return {"matching": percent}
+
+    return judge
+
+
+def labelled(
+    recipe: ImageRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
+) -> tuple[ImageSet, ImageSet]:
+    """The labelled training images of a recipe's data set, and those to measure on.
+
+    Files are resized to the side of the recipe's views. For protocols that show the encoder the central
+    7/8, they are resized to 8/7 of that side, as 256 for 224.
+
+    `split`: "test" gives all training images and the test images; "validation" gives two parts of the
+    training images (`data.sets.validation_split`), and so does "held out", which is for encoders that
+    have been trained on both parts.
+
+    Raises ValueError for another split. Also raises it for "validation" if the recipe trains on other images:
+    unlabelled ones, or files from which views are cut at full resolution.
+    """
+    choice("split", split, SPLITS)
+    side = side_of_photographs(recipe)
+    if split == "validation" and (side or data_of.known(recipe.data).pretraining != "train"):
+        wanted = "data must be labelled images of one size for a validation split"
+        raise ValueError(f"{wanted}, got {recipe.data!r}; give a folder a size=, or take another set")
+    size = recipe.size or (side and round(side / protocol_named(protocol).centre))
+    train = data_of.load(recipe.data, root, "train", size)
+    if split == "test":
+        return train, data_of.load(recipe.data, root, "test", size)
+    return validation_split(recipe.data, train)
+
+
+def side_of_photographs(recipe: ImageRecipe) -> int | None:
+    """The side of full views that are cut from files of any size; None if images have one size."""
+    return recipe.view_size if data_of.known(recipe.data).in_files and not recipe.size else None
+
+
+def evaluate(
+    run: Run, train: ImageSet, test: ImageSet, linear: bool = True, protocol: str = OWN
+) -> pd.DataFrame:  # fmt: skip
+    """Accuracies in per cent by the protocol of that name: rows raw pixels, untrained, trained.
+
+    The columns are those of the protocol (`evaluation.protocols`), "knn" (k=10, T=0.1) and "linear" for
+    the project's own. Raw pixels are centred in each channel. Untrained is the same encoder with its
+    first weights. Raw pixels have no linear probe, since it is no baseline of the papers, and no row if
+    the images are not in RAM. If the classifier sees new views in every epoch, untrained has no probe
+    either. A run on labels has one more column, "classifier", of its own outputs. A run on pairs has
+    only the column "matching", by any protocol (`evaluate_pairs`).
+
+    Raises ValueError if there is no such protocol, the two sets have different classes, or there are
+    fewer training images than k. Cost: 4 · (N + Q) · D bytes for the features of one row, and those of
+    the probe.
+    """
+    how = protocol_named(protocol)
+    if run.recipe and not isinstance(
+        how.probe, OnFeatures
+    ):  # its views are as large as those of the training
+        how = replace(how, probe=replace(how.probe, view=replace(how.probe.view, size=run.recipe.view_size)))
+    if run.recipe and data_of.known(run.recipe.data).mirror:
+        return evaluate_pairs(run, test)
+    check_classes(train, test)
+    rows, whole = {}, nn.Sequential(run.encoder, run.head)
+    probed = ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
+    for name, encoder in encoders(run, train, how).items():
+        rows[name] = measure(encoder, train, test, run.device, how, linear and name in probed).numbers
+    if how.projection:
+        numbers = measure(whole, train, test, run.device, how, False).numbers
+        rows["trained"] |= {f"{name}-projection": x for name, x in numbers.items()}
+    if run.recipe and run.recipe.parsed_loss.classifies:
+        scores = features(whole, test.images)
+        rows["trained"]["classifier"] = accuracy(scores.argmax(1), test.labels)
+    columns = how.columns + (["classifier"] if "classifier" in rows["trained"] else [])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
+
+
 def accuracies(run: Run, train: ImageSet, test: ImageSet) -> dict[str, float]:
-    return measure(run.encoder, train, test, device_of(run), protocol_named(OWN), True).numbers
+    return measure(run.encoder, train, test, run.device, protocol_named(OWN), True).numbers
 
 
-def embed(
-    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    return embed_folder(run, place, size, batch, skip_damaged)
+class Measurements(NamedTuple):
+    """The measurements of one encoder."""
+
+    numbers: dict[str, float]
+    labels: dict[int, Tensor]  # (Q,) of the test images, by k of the kNN vote
+    nearest: Tensor  # (Q, max k) indices into the training images
+    queries: Tensor  # (Q, D) the test images' features
+
+
+def check_classes(train: ImageSet, test: ImageSet) -> None:
+    """Raises ValueError unless both sets are labelled, have the same classes, and train has images of every
+    class in test."""
+    if train.classes != test.classes:
+        differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
+        names = ", ".join(differ[:3]) + (f" and {len(differ) - 3} more" if len(differ) > 3 else "")
+        remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
+        raise ValueError(f"test must have the classes of train; they differ in {names}. {remedy}")
+    known, measured = (x.labels[x.labels >= 0].unique().tolist() for x in (train, test))
+    if lacking := [train.classes[label] for label in measured if label not in known]:
+        remedy = "add them, or take the class out of test"
+        raise ValueError(f"train must have images of {lacking[0]!r}, got none, and test has some; {remedy}")
+    for name, images in (("train.labels", train), ("test.labels", test)):
+        check_labels(name, images.labels, len(images))
+
+
+def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | None]:
+    """The encoders to measure, by row: raw pixels (None) if they are in RAM, untrained (of a recipe's own
+    encoder) and trained.
+
+    If photographs are larger than the training's views, an encoder sees their centre (`labelled`).
+    """
+    rows = {name: one.encoder for name, one in with_untrained(run).items()}
+    if run.recipe and how.centre < 1 and (side := side_of_photographs(run.recipe)):
+        from torchvision.transforms import CenterCrop  # needed only here
+
+        rows = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in rows.items()}
+    return {**({"raw pixels": None} if train.in_ram else {}), **rows}
+
+
+def embedder(encoder: nn.Module | None) -> Callable:
+    return pixels if encoder is None else partial(features, encoder)
+
+
+def measure(
+    encoder: nn.Module | None, train: ImageSet, test: ImageSet, device: torch.device, how: Protocol,
+    probed: bool,
+) -> Measurements:  # fmt: skip
+    """kNN accuracies by the protocol and, if `probed`, those of its linear probe, computed on the device."""
+    embed = embedder(encoder)
+    bank, queries = (embed(split.images).to(device) for split in (train, test))
+    labels = train.labels.to(device)
+    similarity, nearest = neighbours(bank, labels, queries, max(how.ks))
+    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], how.temperature) for k in how.ks}
+    numbers = {how.column(k): accuracy(votes[k], test.labels) for k in how.ks}
+    for column, probe in how.probes.items() if probed else ():
+        if isinstance(probe, OnFeatures):
+            numbers[column] = accuracy(linear_probe(bank, labels, queries, **asdict(probe)), test.labels)
+    if probed and not isinstance(how.probe, OnFeatures) and encoder is not None:
+        ranked = how.probe.ranks(encoder, train, test)
+        numbers["linear"] = accuracy(ranked[:, 0], test.labels)
+        numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
+    return Measurements(numbers, votes, nearest, queries)
+
+
+def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
+    """Per cent of the test pairs that are matched: rows raw pixels, untrained, trained; column "matching".
+
+    Distances are Euclidean, between the head's outputs, and between pixels centred in each channel.
+    """
+    pairs = data_of.two_views(test)
+    a, b = map(pixels, pairs)
+    rows = {"raw pixels": 100 * matching_accuracy(a, b, "euclidean")}
+    rows |= {name: matched(one, pairs) for name, one in with_untrained(run).items()}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["matching"])
+
+
+def matched(run: Run, pairs: Tensor, shared: bool = True) -> float:
+    """Per cent of pairs (2, n, C, H, W) that are matched by Euclidean distances of the head's outputs."""
+    whole = nn.Sequential(run.encoder, run.head)
+    a, b = (features(whole, view, shared=shared) for view in pairs)
+    return 100 * matching_accuracy(a, b, "euclidean")

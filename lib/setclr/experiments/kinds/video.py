@@ -1,36 +1,27 @@
 """Videos: clips of each, a 3D encoder, and retrieval and a linear probe, as in CoCLR."""
 
-from collections.abc import Callable
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 
-from setclr.checks import choice
 from setclr.data.folders import files_below, without_damaged
 from setclr.data.photographs import shown
-from setclr.data.sets import held_out_mask
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
-from setclr.experiments.run import Run, beside_untrained
-from setclr.experiments.tables import SPLITS
+from setclr.experiments.kinds import split_of
+from setclr.experiments.run import Features, OnEpoch, Run, beside_untrained
 from setclr.models import head as make_head
 from setclr.recipes.video import MOVING, VideoRecipe
-from setclr.training.distributed import from_first, world
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
 from setclr.video.files import decoded
 
 
-def load(recipe: VideoRecipe, root: str | Path, given: VideoSet | None = None) -> VideoSet:
-    def loaded() -> VideoSet:
-        return load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
-
-    if given is None and world() > 1:
-        from_first(lambda: len(loaded()))
-    return given or loaded()
+def load(recipe: VideoRecipe, root: str | Path, split: str = "train") -> VideoSet:
+    return load_videos(recipe.data, split, recipe.modality, root, recipe.size)
 
 
 def channels(data: VideoSet) -> int:
@@ -47,46 +38,32 @@ def source(recipe: VideoRecipe, data: VideoSet) -> ClipViews:
     return ClipViews(data, views, recipe.frames, recipe.stride)
 
 
-def watch(recipe: VideoRecipe, root: str | Path) -> Callable[[Run], dict | None] | None:
+def watch(recipe: VideoRecipe, root: str | Path) -> OnEpoch | None:
     return None
 
 
 def labelled(
     recipe: VideoRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[VideoSet, VideoSet]:
-    """The training and the test videos; for other splits two parts of the training videos: four fifths of
-    each class, and a fifth, drawn by a fixed seed."""
-    choice("split", split, SPLITS)
-    train = load_videos(recipe.data, "train", recipe.modality, root, recipe.size)
-    if split == "test":
-        return train, load_videos(recipe.data, "test", recipe.modality, root, recipe.size)
-    held = held_out_mask(next(iter(train.labels.values())))
-    return train.subset(~held), train.subset(held)
-
-
-def evaluate(
-    run: Run, train: VideoSet, test: VideoSet, linear: bool = True, protocol: str = OWN
-) -> pd.DataFrame:
-    """Retrieval, a linear probe, and the probe on ten crops, for each kind of label.
-
-    Rows are untrained, unless encoder and head are your own, and trained. Columns are as "motion
-    retrieval@1", or "retrieval@1" if there is one kind of label (`evaluation.videos.video_accuracies`).
-    `protocol` is not used.
-    """
-    return beside_untrained(run, accuracies, train, test)
+    train = load(recipe, root)
+    labels = next(iter(train.labels.values()))
+    return split_of(split, train, labels, lambda: load(recipe, root, "test"))
 
 
 def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
+    """Retrieval, a linear probe, and the probe on ten crops, for each kind of label.
+
+    Their names are as "motion retrieval@1", or "retrieval@1" if there is one kind of label
+    (`evaluation.videos.video_accuracies`).
+    """
     recipe = run.recipe
-    scores = video_accuracies(
-        run.encoder, train, test, recipe.frames, recipe.stride, recipe.size, moments_of(run), recipe.seed
-    )
-    many = len(scores) > 1
-    return {
-        f"{thing} {name}" if many else name: score
-        for thing, of in scores.items()
-        for name, score in of.items()
-    }
+    clips = recipe.frames, recipe.stride, recipe.size, moments_of(run)
+    scores = video_accuracies(run.encoder, train, test, *clips, recipe.seed)
+    prefix = {thing: f"{thing} " * (len(scores) > 1) for thing in scores}
+    return {prefix[thing] + name: x for thing, of in scores.items() for name, x in of.items()}
+
+
+evaluate = partial(beside_untrained, accuracies)
 
 
 def moments_of(run: Run) -> int:
@@ -94,9 +71,7 @@ def moments_of(run: Run) -> int:
     return 1 if run.recipe.data == MOVING else 10
 
 
-def embed(
-    run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False) -> Features:
     """`place` is a folder with video files in it, at any depth."""
     recipe = run.recipe
     is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
@@ -107,7 +82,6 @@ def embed(
         raise ValueError("the run must be of colours to embed files, got one of flow")
     labels = {"none": torch.zeros(len(paths), dtype=torch.long)}
     videos = VideoSet(VideoFiles(paths, side), labels, {"none": ("none",)})
-    features = video_features(
-        run.encoder, videos, recipe.frames, recipe.stride, side, moments_of(run), batch=batch
-    )
+    clips = recipe.frames, recipe.stride, side, moments_of(run)
+    features = video_features(run.encoder, videos, *clips, batch=batch)
     return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])

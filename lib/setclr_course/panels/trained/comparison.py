@@ -1,5 +1,6 @@
 """Recorded trainings that differ in the loss, compared: means, gaps, and how large noise is."""
 
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 
@@ -28,14 +29,16 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, _, seed = path.stem.removeprefix(prefix).rpartition("-seed")
         record = read_record(path)
-        alike = {**record["recipe"], "trained for": record["epochs"]}
-        alike |= {key: record[key] for key in ("images", "pixels", "precision")}  # precision: what was used
+        alike = {**record.recipe, "trained for": record.epochs}
+        alike |= {
+            key: getattr(record, key) for key in ("images", "pixels", "precision")
+        }  # precision: what was used
         alike = {key: value for key, value in alike.items() if key not in ("loss", "seed")}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
         if other:
             raise ValueError(f"{path.name} differs from the first record in {', '.join(other)}")
-        found.setdefault(name, {})[int(seed)] = dict(record)
+        found.setdefault(name, {})[int(seed)] = asdict(record)
     if not found:
         raise FileNotFoundError(f"{folder}: no {prefix}*.json; python -m setclr campaign makes them")
     return found
