@@ -118,7 +118,7 @@ def test_every_term_that_has_the_parameter_gets_it_and_the_others_are_let_be():
     loss = InfoNCE(0.5) + 2.0 * InfoNCE(0.4) + 0.3 * QARe() + IOT("rows", epsilon=0.1)
     terms = list(loss.losses)
     loss_schedule.apply(loss, "temperature: 0.5, 0.2 from 2; epsilon: 0.1, 1 from 1", 2)
-    assert list(loss.losses) == terms and loss.weights == [1.0, 2.0, 0.3, 1.0]
+    assert list(loss.losses) == terms and [term.weight for term in loss.terms] == [1, 2, 0.3, 1]
     assert (terms[0].temperature, terms[1].temperature, terms[3].epsilon) == (0.2, 0.2, 1)
     assert repr(losses.parse(repr(loss))) == repr(loss)
 

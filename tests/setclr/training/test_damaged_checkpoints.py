@@ -109,7 +109,9 @@ def test_the_checksum_misses_no_field_and_what_is_whole_goes_on(stopped, tmp_pat
         with pytest.raises(ValueError, match=f"{tmp_path}.*{words}"):
             load_run(tmp_path)
     torch.save(replaced(kept, (CHECKSUM,), GONE), tmp_path / CHECKPOINT)
-    with pytest.raises(ValueError, match="by one of the first versions, and cannot go on; resume=False"):
+    with pytest.raises(
+        ValueError, match="by one of the first versions, and cannot go on, or start again with resume=False"
+    ):
         train(recipe, tmp_path)
     first = load_run(tmp_path)
     torch.save(kept, tmp_path / CHECKPOINT)

@@ -29,10 +29,8 @@ def read(folder: str | Path, prefix: str = "compare-conv4-") -> Records:
     for path in sorted(Path(folder).glob(f"{prefix}*-seed*.json")):
         name, _, seed = path.stem.removeprefix(prefix).rpartition("-seed")
         record = read_record(path)
-        alike = {**record.recipe, "trained for": record.epochs}
-        alike |= {
-            key: getattr(record, key) for key in ("images", "pixels", "precision")
-        }  # precision: what was used
+        used = {key: getattr(record, key) for key in ("images", "pixels", "precision")}
+        alike = {**record.recipe, "trained for": record.epochs} | used
         alike = {key: value for key, value in alike.items() if key not in ("loss", "seed")}
         reference = reference or alike
         other = [key for key in alike if alike[key] != reference.get(key)]
