@@ -74,13 +74,20 @@ class GroCo(SetLoss):
     key_gradient: bool = flag(False)
 
     def values(self, batch: Batch) -> Tensor:
+        parts = [(anchors, self.each(similarity, K)) for anchors, similarity, _, K in self.lists(batch)]
+        if len(parts) == 1 and len(parts[0][1]) == len(batch.rows()):
+            return parts[0][1]
         values = 0 * batch.rows().sum(1)  # of an anchor without a list; in the graph
-        for anchors, similarity, _, K in self.lists(batch):
-            p = top_probability(similarity, K, self.beta)
-            negative, positive = p.split([p.shape[1] - K, K], dim=1)
-            right = torch.cat([1 - negative, positive], dim=1)
-            values[anchors] = right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
+        for anchors, each in parts:
+            values[anchors] = each
         return values
+
+    def each(self, similarity: Tensor, K: int) -> Tensor:
+        """The value (A,) of each list (A, n + K)."""
+        p = top_probability(similarity, K, self.beta)
+        negative, positive = p.split([p.shape[1] - K, K], dim=1)
+        right = torch.cat([1 - negative, positive], dim=1)
+        return right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
 
     def solution(self, batch: Batch) -> Tensor:
         rows = torch.arange(len(batch.rows()), device=batch.anchors.device)
@@ -94,24 +101,24 @@ class GroCo(SetLoss):
 
         Yields which anchors these A are, the similarities and columns (A, n + K) of their lists, and K.
         """
-        t, s = self.table(batch)
+        (t, s), N = self.table(batch), batch.anchors.shape[1]
         rows = torch.arange(len(t.far), device=t.far.device)
-        first = t.far.shape[1] * (rows // batch.anchors.shape[1]) * (self.pool == "view")  # column of `far`
         for anchors, K, n in self.lengths(batch, t):
-            place = t.true[anchors].byte().topk(K).indices
-            far = t.far if len(place) == len(rows) else t.far[anchors]  # a slice's gradient is a matrix
-            negative = self.chosen_negatives(far.detach(), n, rows[anchors])
-            near, positive = (x[anchors].gather(1, place) for x in (t.near, t.positive))
+            near, positive, far = t.near, t.positive, t.far
+            if not isinstance(anchors, slice) or anchors.stop - anchors.start < len(rows):
+                near, positive, far = near[anchors], positive[anchors], far[anchors]
+            if near.shape[1] > K:
+                place = t.true[anchors].byte().topk(K).indices
+                near, positive = near.gather(1, place), positive.gather(1, place)
             if K > 1:
                 order = (near.detach() if self.preorder else positive).argsort(1)
                 near, positive = near.gather(1, order), positive.gather(1, order)
-            column = torch.cat([negative + first[anchors].unsqueeze(1), positive], dim=1)
-            similarity = (
-                torch.cat([far.gather(1, negative), near], dim=1)
-                if s is None
-                else s[anchors].gather(1, column)
-            )
-            yield anchors, similarity, column, K
+            negative = self.chosen_negatives(far.detach(), n, rows[anchors])
+            similarity = torch.cat([far.gather(1, negative), near], dim=1)
+            if self.pool == "view":  # its first column is of the anchor's view
+                negative = negative + far.shape[1] * (rows[anchors] // N).unsqueeze(1)
+            column = torch.cat([negative, positive], dim=1)
+            yield anchors, similarity if s is None else s[anchors].gather(1, column), column, K
 
     def table(self, batch: Batch) -> tuple[Table, Tensor | None]:
         """The table, whose `far` for pool="view" has the C candidates of the anchor's own view alone.
@@ -132,13 +139,10 @@ class GroCo(SetLoss):
             return t, s
         if self.pool == "all":
             return batch.table(), None
-        positive, true = batch.positives()
+        near, true, positive = batch.positives(batch.rows())
         far = batch.anchors @ batch.candidates.mT
         far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
-        far, size = far.flatten(0, 1), far.new_full((1, 1), N - 1)
-        return Table(
-            batch.of_image(batch.rows()).gather(1, positive // C), true, positive, far, size, N - 1
-        ), None
+        return Table(near, true, positive, far.flatten(0, 1), far.new_full((1, 1), N - 1), N - 1), None
 
     def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
         """Which anchors have lists of one length, their number K of positives and n of negatives."""

@@ -5,7 +5,7 @@ an anchor are the other views of its image, or all points of its class, or those
 keys and a memory make a table by arithmetic, labels and named pairs by masks; a loss sees no difference.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -105,46 +105,58 @@ class Batch(NamedTuple):
     def _by_arithmetic(self, x: Tensor, s: Tensor, clamped: bool, every: bool) -> Table:
         """The table of the scaled anchors x and their similarities s (M, U·N + Q), which are overwritten."""
         (V, N, _), U = self.anchors.shape, len(self.candidates)
-        positive, true = self.positives()
-        of_image = self.of_image(x)
-        near = (of_image.clamp(min=0) if clamped else of_image).gather(1, positive // N)
+        near, true, positive = self.positives(x)
+        near = near.clamp(min=0) if clamped else near
         if every:
             return Table(near, true, positive, s, s.new_full((1, 1), s.shape[1] - 1), s.shape[1])
-        image = torch.arange(N, device=s.device).repeat(V).unsqueeze(1)
-        s.scatter_(1, image + N * torch.arange(U, device=s.device), -torch.inf)
+        batch = s[:, : U * N].view(V, N, U, N)
+        batch.diagonal(dim1=1, dim2=3).fill_(-torch.inf)
         views = {None: U, "other view": U - 1, "memory": 0}[self.pool]  # that hold negatives
-        batch = s[:, : U * N]
         if self.pool == "other view":
-            batch.view(V, N, U, N).diagonal(dim1=0, dim2=2).fill_(-torch.inf)
+            batch.diagonal(dim1=0, dim2=2).fill_(-torch.inf)
         elif self.pool == "memory":
             batch.fill_(-torch.inf)
         negatives = views * (N - 1) + s.shape[1] - U * N
         return Table(near, true, positive, s, s.new_full((1, 1), negatives), negatives)
 
-    def of_image(self, x: Tensor) -> Tensor:
-        """Inner products (M, U) of the anchors x (M, E) with the candidates that show the same image."""
-        views = x.unflatten(0, self.anchors.shape[:2]).unsqueeze(1)
-        return (views * self.candidates).sum(-1).mT.flatten(0, 1)  # a sum has a gradient that is contiguous
-
-    def positives(self) -> tuple[Tensor, Tensor]:
-        """Columns (M, K) of the other views of each anchor's image, and which of these entries are there."""
-        (V, N, _), U = self.anchors.shape, len(self.candidates)
-        most, of_view = self.positive_views or U, torch.arange(V, device=self.anchors.device).unsqueeze(1)
-        if self.own_views == V == U == most:
-            view = (of_view + torch.arange(1, V, device=of_view.device)) % V
-            true = torch.ones_like(view, dtype=torch.bool)
-        else:
-            view = torch.arange(most, device=of_view.device).expand(V, most)
-            true = (view != of_view) | (of_view >= self.own_views)
-        image = torch.arange(N, device=view.device).repeat(V).unsqueeze(1)
-        return N * view.repeat_interleave(N, 0) + image, true.repeat_interleave(N, 0)
+    def positives(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`near`, `true`, `positive` of the table, from the scaled anchors x (M, E): of its other views."""
+        (V, N, _), U, y = self.anchors.shape, len(self.candidates), self.candidates
+        row, x = torch.arange(V * N, device=x.device).unsqueeze(1), x.unflatten(0, (V, N))
+        most = self.positive_views or U
+        if self.own_views == V == U == most:  # the next view, and so on; the first comes after the last
+            near = torch.stack([(x * y.roll(-k, 0)).sum(-1) for k in range(1, V)], -1)
+            positive = (row + torch.arange(N, V * N, N, device=row.device)) % (V * N)
+            return near.flatten(0, 1), torch.ones_like(positive, dtype=torch.bool), positive
+        near = (x.unsqueeze(1) * y[:most]).sum(-1).mT
+        positive = row % N + torch.arange(0, most * N, N, device=row.device)
+        return near.flatten(0, 1), (positive != row) | (row >= self.own_views * N), positive
 
 
 def unit(x: Tensor) -> Tensor:
     """x (..., E) scaled to unit length, float32 or wider; first by its largest entry, against overflow."""
     x = x.to(torch.promote_types(x.dtype, torch.float32))
-    x = x / x.detach().abs().amax(-1, keepdim=True)
-    return x / x.norm(dim=-1, keepdim=True)
+    scale = x.detach().abs().amax(-1, keepdim=True)
+    if transforms():
+        return x / scale / (x / scale).norm(dim=-1, keepdim=True)
+    return _Unit.apply(x, scale)
+
+
+class _Unit(torch.autograd.Function):
+    """u = x/‖x‖ with the gradient (g − u⟨u, g⟩)/‖x‖, which takes half the operations of autograd's."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
+        u = x / scale
+        u /= u.norm(dim=-1, keepdim=True)
+        ctx.save_for_backward(x, u)
+        return u
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, u = ctx.saved_tensors
+        length = (x * u).sum(-1, keepdim=True)
+        return torch.addcmul(grad, u, (u * grad).sum(-1, keepdim=True), value=-1) / length, None
 
 
 def length(x: Tensor) -> Tensor:

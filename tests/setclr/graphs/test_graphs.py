@@ -306,7 +306,7 @@ BAD = [
        "graphs' y must be 2 whole numbers")
       for y in (*map(torch.tensor, ([0.7], [torch.nan], [0, 1])), 0.7, "a", [0, 1])],
     (lambda path: graphs.GraphSet([]), "graphs must be at least one"),
-    (lambda path: pretrain(GraphRecipe("InfoNCE()", batch=11)), "last batch has one"),
+    (lambda path: pretrain(GraphRecipe("InfoNCE()", batch=11)), "last batch would hold 1 graph"),
     (lambda path: watch(GraphRecipe("InfoNCE()", data=tensors(path, [GOOD] * 9)), "data", 1),
      "graphs must have labels to be measured, got none"),
     (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"edge_attr": torch.ones(2)}])),
