@@ -115,8 +115,8 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_library_stays_small():
-    """At most 9,550 lines of code, and 15 files in `training`."""
-    assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 9550
+    """At most 8,000 lines of code, and 15 files in `training`. Nobody raises these limits (CONTRIBUTING.md)."""
+    assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 8000
     assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 5500
     forms = {COURSE / "kit" / name for name in ("inner.py", "losses.py")}  # the inner problems in numpy
     assert sum(map(code_lines, {*(COURSE / "kit").rglob("*.py")} - forms)) <= 1000
