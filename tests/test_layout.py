@@ -115,7 +115,7 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_library_stays_small():
-    """At most 8,000 lines of code, and 15 files in `training`. Nobody raises these limits (CONTRIBUTING.md)."""
+    """At most 8,000 lines of code, and 15 files in `training`. Nobody raises a limit (CONTRIBUTING.md)."""
     assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 8000
     assert sum(map(code_lines, (COURSE / "panels").rglob("*.py"))) <= 5500
     forms = {COURSE / "kit" / name for name in ("inner.py", "losses.py")}  # the inner problems in numpy
