@@ -299,7 +299,7 @@ class SetLoss(Objective):
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
         with _full_precision(z):
             batch = self.batch(z, **extra)
-            if batch.kept is not None and values_readable(batch.kept) and not batch.kept.any():
+            if batch.complete is not None and values_readable(batch.complete) and not batch.complete.any():
                 self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
             if weight is None and reduction == "mean":
                 return self.score(batch)
@@ -307,13 +307,15 @@ class SetLoss(Objective):
             values = w * self.values(batch).view(z.shape[:2])
             if reduction == "mean":
                 return mean(values, batch, w)
-            return values if batch.kept is None else values.masked_fill(~batch.kept.view_as(values), 0)
+            return (
+                values if batch.complete is None else values.masked_fill(~batch.complete.view_as(values), 0)
+            )
 
     def _solved(self, z: Tensor, extra: Extra) -> Tensor:
         with _full_precision(z):
             batch = self.batch(z, **extra)
-            solution, kept = self.solution(batch), batch.kept
-            return solution if kept is None else solution * kept.unsqueeze(1)
+            solution, complete = self.solution(batch), batch.complete
+            return solution if complete is None else solution * complete.unsqueeze(1)
 
     def __add__(self, other: "SetLoss") -> "WeightedSum":
         if not isinstance(other, SetLoss):
@@ -411,16 +413,16 @@ class WeightedSum(SetLoss):
 
 
 def mean(values: Tensor, batch: Batch, weight: Tensor | None = None) -> Tensor:
-    """Mean of the values (V, N) of the anchors that are kept, 0 if there are none.
+    """Mean of the values (V, N) of the complete anchors, 0 if there are none.
 
     With `weight` (N,) the values are weighted already, and the mean divides by the weights' sum.
     """
     V, N, _ = batch.anchors.shape
-    if batch.kept is None:
+    if batch.complete is None:
         return values.mean() if weight is None else values.sum() / (V * weight.sum())
-    kept = batch.kept.view(V, N)
-    total = kept.sum() if weight is None else (weight * kept).sum()
-    return values.view(V, N).masked_fill(~kept, 0).sum() / total.masked_fill(total == 0, 1)
+    complete = batch.complete.view(V, N)
+    total = complete.sum() if weight is None else (weight * complete).sum()
+    return values.view(V, N).masked_fill(~complete, 0).sum() / total.masked_fill(total == 0, 1)
 
 
 def _terms(loss: SetLoss) -> list[Term]:

@@ -48,15 +48,15 @@ def checked(
         integer("positive_views", positive_views, least=2, most=len(candidates), hint=hint)
     batch = Batch(anchors, candidates, own_views, memory, positive_views, pool)
     if positives is not None:
-        return _masked(batch, *_named_pairs(positives, batch), all_kept=False)
+        return _masked(batch, *_named_pairs(positives, batch), all_complete=False)
     if labels is None:
         return batch
-    all_kept = (
+    all_complete = (
         (V > 1 or not own_views)
         and key_labels is None
         and not (pool == "memory" and memory_labels is not None)
     )
-    return _masked(batch, *class_masks(batch, labels, key_labels, memory_labels), all_kept)
+    return _masked(batch, *class_masks(batch, labels, key_labels, memory_labels), all_complete)
 
 
 def checked_weight(weight: Tensor, anchors: Tensor) -> Tensor:
@@ -106,10 +106,10 @@ def class_masks(
     return same.repeat(V, 1), (~same).repeat(V, 1)
 
 
-def _masked(batch: Batch, positive: Tensor, negative: Tensor, all_kept: bool) -> Batch:
+def _masked(batch: Batch, positive: Tensor, negative: Tensor, all_complete: bool) -> Batch:
     """The batch with these masks, less what its positive views, its pool and its own crops leave out.
 
-    `all_kept`: every anchor has a positive and a negative, whatever the labels are.
+    `all_complete`: every anchor has a positive and a negative, whatever the labels are.
     """
     U, C, _ = batch.candidates.shape
     if batch.positive_views is not None:
@@ -121,8 +121,8 @@ def _masked(batch: Batch, positive: Tensor, negative: Tensor, all_kept: bool) ->
         mask.diagonal()[: batch.own_views * C].fill_(False)
     if batch.pool == "memory":
         negative[:, : U * C] = False
-    kept = None if all_kept else positive.any(-1) & negative.any(-1)
-    return batch._replace(positive=positive, negative=negative, kept=kept)
+    complete = None if all_complete else positive.any(-1) & negative.any(-1)
+    return batch._replace(positive=positive, negative=negative, complete=complete)
 
 
 def _unit(name: str, x: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ class InfoNCE(Softmax):
     def score(self, batch: Batch) -> Tensor:
         if self.average is None:
             return super().score(batch)
-        if batch.kept is not None:
+        if batch.complete is not None:
             raise ValueError(f"z must have two views or more for {self}; average=None takes a flat batch")
         values = super().values(batch)
         return math.log(len(values)) - (-values).logsumexp(0)

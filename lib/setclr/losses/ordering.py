@@ -155,8 +155,8 @@ class GroCo(SetLoss):
             return
         negatives = (t.far > -torch.inf).sum(1).clamp(max=self.negatives)
         counts = torch.stack([t.true.sum(1), negatives], dim=1)
-        if batch.kept is not None:
-            counts = counts * batch.kept.unsqueeze(1)
+        if batch.complete is not None:
+            counts = counts * batch.complete.unsqueeze(1)
         for count in counts.unique(dim=0):
             if count.all():
                 yield (counts == count).all(1).nonzero().squeeze(1), int(count[0]), int(count[1])

@@ -161,9 +161,9 @@ class HardNegatives(Softmax):
     def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
         """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
         similarity, column = t.far.topk(max(1, round(self.keep * t.most)))
-        kept = (self.keep * t.size.double()).round().clamp(min=1)
+        allowed = (self.keep * t.size.double()).round().clamp(min=1)
         rank = torch.arange(column.shape[-1], device=column.device)
-        return similarity.masked_fill(rank >= kept, -torch.inf), column
+        return similarity.masked_fill(rank >= allowed, -torch.inf), column
 
 
 class DebiasedInfoNCE(Softmax):

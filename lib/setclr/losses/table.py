@@ -61,7 +61,7 @@ class Batch(NamedTuple):
     pool: str | None = None  # where negatives are from: "other view", "memory", or None: everywhere
     positive: Tensor | None = None  # (M, U·C + Q) bool, for labels and named pairs
     negative: Tensor | None = None  # (M, U·C + Q) bool
-    kept: Tensor | None = None  # (M,) bool: which anchors have a positive and a negative; None: all do
+    complete: Tensor | None = None  # (M,) bool: which anchors have a positive and a negative; None: all do
 
     def rows(self) -> Tensor:
         """The anchors, (M, E)."""
@@ -95,8 +95,8 @@ class Batch(NamedTuple):
         """The table of labels or named pairs, from all similarities s (M, U·C + Q)."""
         assert self.positive is not None and self.negative is not None
         positive, negative = self.positive, self.negative
-        if self.kept is not None:  # some pair keeps finite what is left out
-            some = F.pad(~self.kept.unsqueeze(1), (0, s.shape[1] - 1))
+        if self.complete is not None:  # some pair keeps finite what is left out
+            some = F.pad(~self.complete.unsqueeze(1), (0, s.shape[1] - 1))
             positive, negative = positive | some, negative | some
         column, size = torch.arange(s.shape[1], device=s.device), negative.sum(-1, keepdim=True)
         far = s if every else s.masked_fill(~negative, -torch.inf)
