@@ -41,11 +41,11 @@ def setting(name: str, value: Any, or_zero: bool = False, **bounds: Any) -> floa
     range of float32.
     """
     x = number(name, value, **bounds)
-    least = 1e-9 if or_zero or bounds.get("above") is not None else 0.0
+    positive = bounds.get("above") is not None
+    least = 1e-9 if or_zero or positive else 0.0
     if x and not least <= abs(x) <= 1e9 and math.isfinite(x):
-        raise ValueError(
-            f"{name} must be 1e-9 to 1e9 in size, got {value!r}; beyond that float32 is not reliable"
-        )
+        size = "1e-9 to 1e9" if positive else "0, or 1e-9 to 1e9" if or_zero else "at most 1e9"
+        raise ValueError(f"{name} must be {size} in size, got {value!r}; float32 is not reliable beyond")
     return x
 
 

@@ -212,8 +212,8 @@ def test_every_loss_looks_at_what_it_takes_and_at_its_arguments_names(kind):
 
 MESSAGES = {
     "temperature must be 1e-9 to 1e9 in size, got 1e-20": lambda: InfoNCE(1e-20),
-    "hardness must be 1e-9 to 1e9": lambda: losses.HCL(hardness=1e-320),
-    "weight must be 1e-9 to 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
+    "hardness must be 0, or 1e-9 to 1e9 in size, got": lambda: losses.HCL(hardness=1e-320),
+    "weight must be at most 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
     "weight must be a finite number, got nan": lambda: nan * InfoNCE(),
     "weight must be .* got .*1.*a number, or by learnable": lambda: InfoNCE() * torch.ones(2),
     "weight must be a number for learnable.0.2. . QARe.*, whose weight is learnt": lambda: (
