@@ -102,9 +102,8 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     except ValueError as error:
         return str(error)
     if record.protocol != protocol:
-        differ = f"protocol {record.protocol!r} there, {protocol!r} now"
-        problem = f"holds a run measured by another protocol ({differ})"
-        return f"{path}: {problem}; choose another results=, or remove it"
+        problem = f"measured by another protocol ({record.protocol!r} there, {protocol!r} now)"
+        return f"{path}: holds a run {problem}; choose another results=, or remove it"
     return RECORDED
 
 
