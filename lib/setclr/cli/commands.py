@@ -167,7 +167,7 @@ def campaign(
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     recipes, seeds = filtered(filter, seeds, all)
     chosen = {name: replace(recipe, **changes) for name, recipe in recipes.items()}
-    how = {"protocol": protocol, "compiled": COMPILED[compiled]}
+    how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
     for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, **how):
         print(line, flush=True)
 
@@ -221,10 +221,11 @@ def evaluate(
     from setclr.training.devices import choose_device
     from setclr.training.distributed import joined, rank
 
+    if all:
+        choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
     loaded, out, page = load_run(run), folder_of(run) / "report.html", None
     if all:
-        choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
         choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
         page = registry.of_course("evaluate --all")
     with ExitStack() as stack:

@@ -69,9 +69,9 @@ def campaign(
                 run.encoder.to(choose_device(device))
                 record(path, run, pd.DataFrame(), {}, pixels, command, by, str(error))
             return str(error)
-        sets = labelled()
-        table = kind_of(recipe).evaluate(run, *sets, protocol=by)
-        record(path, run, table, counted(*sets, split), pixels, command, by)
+        train_set, test_set = labelled()
+        table = kind_of(recipe).evaluate(run, train_set, test_set, protocol=by)
+        record(path, run, table, counted(train_set, test_set, split), pixels, command, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed, (name, recipe) in product(seeds, recipes.items()):
