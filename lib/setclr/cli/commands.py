@@ -98,7 +98,7 @@ def data(
     from setclr import data
     from setclr.recipes import registry
 
-    others = {name: load for found in registry.collections() for name, load in found.data.items()}
+    others = {name: load for one in registry.collections() for name, load in one.data.items()}
     if not names:
         print("\n".join([*data.NAMES, *others]))
     for name in names:
