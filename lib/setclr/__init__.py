@@ -5,6 +5,7 @@
 A name is imported when it is first used: `import setclr` loads no torch. All losses have one here.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from setclr.extras import at_first_use
@@ -23,8 +24,8 @@ PLACES |= {"gather": "training.distributed", "learnable": "losses", "pretrain": 
 
 
 def __getattr__(name: str) -> Any:
-    if name in PLACES or (name.startswith("_") and name != "__all__"):
-        return at_first_use(__name__, PLACES)(name)
+    if name in PLACES or (name.startswith("_") and name != "__all__") or find_spec(f"setclr.{name}"):
+        return at_first_use(__name__, PLACES)(name)  # a module is imported by whoever asks for it
     from setclr.losses import BY_NAME
 
     if name == "__all__":

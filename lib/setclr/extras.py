@@ -42,10 +42,10 @@ def loaded(group: str) -> tuple[Any, ...]:
 def at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package whose names stand in these modules of it, imported at first use."""
 
-    def found(name: str) -> Any:
+    def attribute(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with extra("train"):
             return getattr(import_module(f"{package}.{modules[name]}"), name)
 
-    return found
+    return attribute

@@ -9,15 +9,36 @@ import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
 from setclr.checks import choice
-from setclr.cli import options
+from setclr.data_sets import NAMES
 
 if TYPE_CHECKING:
     from setclr.recipes import Recipe
+
+
+Run = Annotated[Path, arg(metavar="RUN", help="Folder that `pretrain` wrote, or a checkpoint in it.")]
+Root = Annotated[Path, arg(help="Folder of the data sets; what can be downloaded is downloaded to it.")]
+COMPILED: dict[str, bool | Literal["auto"]] = {"auto": "auto", "yes": True, "no": False}
+WORK = "Let torch.compile work on views, encoder, head and loss; auto: where the run is long enough. For "
+WORK += "many short runs yes pays too: what the first has compiled, the others take over."
+Compiled = Annotated[Literal["auto", "yes", "no"], arg(help=WORK)]
+Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GPU if there is one.")]
+Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
+SETS = ", ".join(NAMES)
+PROTOCOLS = "setclr (the project's own), or a paper's, such as groco; another name lists them"
+TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "
+TAKEN += "seeds and not --seeds."
+Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
+All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
+Runs = Annotated[Path, arg(help="Folder of the runs.")]
+INSTEAD = arg(help="Instead of the recipes' own.")
+OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
+Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
+Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
 
 def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /) -> None:
@@ -34,7 +55,7 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     exact = len(words) == 1 and words[0] in RECIPES
     records, damaged = read_records(Path("data/results"))
     cells = []
-    for name in words if exact else options.named(words):
+    for name in words if exact else named(words):
         row = PUBLISHED.get(name)
         numbers, printed = (row.numbers, (str(row), f"{row.paper}, {row.where}")) if row else ((), ("", ""))
         measured = ours(RECIPES[name], records.values(), registry.protocol_of(name), numbers)
@@ -65,9 +86,8 @@ def describe(name: str) -> None:
 
 
 def data(
-    names: options.Names = (), /, root: options.Root = Path("data"), size: int | None = None,
-    verify: bool = False,
-) -> None:  # fmt: skip
+    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False
+) -> None:
     """List the data sets, or load some and describe them.
 
     Args:
@@ -78,7 +98,7 @@ def data(
     from setclr import data
     from setclr.recipes import registry
 
-    others = {name: load for found in registry.collections() for name, load in found.data.items()}
+    others = {name: load for one in registry.collections() for name, load in one.data.items()}
     if not names:
         print("\n".join([*data.NAMES, *others]))
     for name in names:
@@ -94,9 +114,9 @@ def data(
 
 
 def pretrain(
-    recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: options.Root = Path("data"),
-    device: options.Device = None, resume: bool = True, workers: int | None = None,
-    compiled: options.Compiled = "auto", deterministic: bool = False, keep_every: int | None = None,
+    recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: Root = Path("data"),
+    device: Device = None, resume: bool = True, workers: int | None = None,
+    compiled: Compiled = "auto", deterministic: bool = False, keep_every: int | None = None,
     knn_every: int | None = None, *, fields: "Recipe",
 ) -> None:  # fmt: skip
     """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
@@ -118,20 +138,20 @@ def pretrain(
         wanted = recipe_class(fields.kind)(**asdict(fields))
         run = experiments.pretrain(
             wanted, out, resume, root, own, experiments.watch(wanted, root, knn_every), workers,
-            options.COMPILED[compiled], deterministic, keep_every=keep_every,
+            COMPILED[compiled], deterministic, keep_every=keep_every,
         )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
 
 
 def campaign(
-    filter: options.Filter = "", /, all: options.All = False, seeds: tuple[int, ...] = (0, 1, 2),
-    runs: options.Runs = Path("data/runs"), results: Path = Path("data/results"),
-    root: options.Root = Path("data"), device: options.Device = None, pixels: options.Pixels = "original",
-    data: Annotated[str | None, arg(help=f"Another data set for all of them: {options.SETS}.")] = None,
-    epochs: Annotated[int | None, options.INSTEAD] = None,
-    batch: Annotated[int | None, options.INSTEAD] = None, lr: Annotated[float | None, options.INSTEAD] = None,
-    protocol: options.OfPaper = None, compiled: options.Compiled = "auto", *, typed: str,
+    filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
+    runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
+    device: Device = None, pixels: Pixels = "original",
+    data: Annotated[str | None, arg(help=f"Another data set for all of them: {SETS}.")] = None,
+    epochs: Annotated[int | None, INSTEAD] = None, batch: Annotated[int | None, INSTEAD] = None,
+    lr: Annotated[float | None, INSTEAD] = None, protocol: OfPaper = None, compiled: Compiled = "auto", *,
+    typed: str,
 ) -> None:  # fmt: skip
     """Pretrain, evaluate and record all these recipes.
 
@@ -145,18 +165,17 @@ def campaign(
 
     wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    recipes, seeds = options.filtered(filter, seeds, all)
+    recipes, seeds = filtered(filter, seeds, all)
     chosen = {name: replace(recipe, **changes) for name, recipe in recipes.items()}
-    given = chosen, seeds, runs, results, root, device, pixels, typed, protocol
-    for line in campaign(*given, compiled=options.COMPILED[compiled]):
+    how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
+    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, **how):
         print(line, flush=True)
 
 
 def search(
-    filter: options.Filter = "", /, all: options.All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-    runs: options.Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
-    root: options.Root = Path("data"), device: options.Device = None, compiled: options.Compiled = "auto", *,
-    typed: str,
+    filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    runs: Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
+    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, typed: str,
 ) -> None:  # fmt: skip
     """Find the best learning rate and hyperparameter of each recipe on validation images.
 
@@ -170,16 +189,16 @@ def search(
     """
     from setclr.recipes import registry
 
-    recipes, seeds = options.filtered(filter, seeds, all)
+    recipes, seeds = filtered(filter, seeds, all)
     search = registry.of_course("search").search
-    for line in search(recipes, seeds, runs, results, root, device, typed, options.COMPILED[compiled]):
+    for line in search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
         print(line, flush=True)
 
 
 def evaluate(
-    run: options.Run, /, root: options.Root = Path("data"), device: options.Device = None,
-    record: Path | None = None, all: bool = False, pixels: options.Pixels = "original",
-    protocol: Annotated[str, arg(help=f"How it is measured: {options.PROTOCOLS}.")] = "setclr",
+    run: Run, /, root: Root = Path("data"), device: Device = None,
+    record: Path | None = None, all: bool = False, pixels: Pixels = "original",
+    protocol: Annotated[str, arg(help=f"How it is measured: {PROTOCOLS}.")] = "setclr",
     data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None, *,
     typed: str,
 ) -> None:  # fmt: skip
@@ -205,7 +224,7 @@ def evaluate(
     if all:
         choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
-    loaded, out, page = load_run(run), options.folder_of(run) / "report.html", None
+    loaded, out, page = load_run(run), folder_of(run) / "report.html", None
     if all:
         choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
         page = registry.of_course("evaluate --all")
@@ -231,9 +250,8 @@ def evaluate(
 
 
 def embed(
-    run: options.Run, folder: Annotated[Path, arg(metavar="FOLDER")], /, out: Path | None = None,
-    size: int | None = None, device: options.Device = None, batch: int = 256, skip_damaged: bool = False,
-    verify: bool = False,
+    run: Run, folder: Annotated[Path, arg(metavar="FOLDER")], /, out: Path | None = None,
+    size: int | None = None, device: Device = None, batch: int = 256, skip_damaged: bool = False,
 ) -> None:  # fmt: skip
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
 
@@ -244,21 +262,17 @@ def embed(
         size: Side in pixels to which images are resized and cropped; None: the side used in training.
         batch: Images that are held at once.
         skip_damaged: Leave out files that cannot be read; the last lines name them.
-        verify: Decode all image files first, and name all that cannot be read.
     """
     import numpy as np
 
-    from setclr.data.folders import images_below
-    from setclr.data.photographs import complaints, decode, shown
+    from setclr.data.photographs import shown
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of
     from setclr.training.devices import choose_device
 
-    loaded, out = load_run(run), out or options.folder_of(run) / f"features-{folder.resolve().name}.npz"
+    loaded, out = load_run(run), out or folder_of(run) / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
-    if verify and (bad := [*filter(None, complaints(images_below(folder), decode))]):
-        raise ValueError("; ".join(bad))
     with replacing(out) as file, warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always", UserWarning)
         features, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
@@ -268,7 +282,7 @@ def embed(
     print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {features.shape[1]} each")
 
 
-def export(run: options.Run, /, out: Path | None = None) -> None:
+def export(run: Run, /, out: Path | None = None) -> None:
     """Write the encoder's weights for torchvision or timm.
 
     Args:
@@ -276,13 +290,50 @@ def export(run: options.Run, /, out: Path | None = None) -> None:
     """
     from setclr.experiments import export, load_run
 
-    loaded, out = load_run(run), out or options.folder_of(run) / "encoder.pt"
+    loaded, out = load_run(run), out or folder_of(run) / "encoder.pt"
     export(loaded, out)
     print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
 
 
-def results(folder: options.Records = Path("data/results"), /) -> None:
+def results(folder: Records = Path("data/results"), /) -> None:
     """Print the recorded results as a Markdown table."""
     from setclr.experiments import summary
 
     print(summary(folder))
+
+
+def folder_of(run: Path) -> Path:
+    """The folder of a run, of which a checkpoint may be given instead."""
+    return run.parent if run.is_file() else run
+
+
+def named(words: tuple[str, ...]) -> list[str]:
+    """The recipes whose names have all of these words. Raises ValueError, with the nearest names, if there
+    are none."""
+    from setclr.recipes import RECIPES, registry
+
+    names = [name for name in RECIPES if all(word in name for word in words)]
+    if not names:
+        choice("recipe", " ".join(words), RECIPES, registry.missing() or "setclr recipes lists them all")
+    return names
+
+
+def filtered(
+    filter: str, seeds: tuple[int, ...], all_of_them: bool = False
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The recipes and seeds that a campaign's filter selects.
+
+    Raises ValueError if there are none, or if it selects all recipes without `all_of_them`.
+    """
+    from setclr.recipes import RECIPES
+
+    text, at, own = filter.partition("@")
+    if at:
+        if not all(seed.isdecimal() for seed in own.split(",")):
+            raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
+        seeds = tuple(map(int, own.split(",")))
+    names = [text] if text in RECIPES else named((text,))
+    if len(names) == len(RECIPES) and not all_of_them:
+        took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
+        raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
+    return {name: RECIPES[name] for name in names}, seeds

@@ -1,13 +1,10 @@
 """Parse a command line with tyro; options and their help come from a function's arguments."""
 
 import inspect
-import io
 import os
-import re
 import shlex
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stderr
 from dataclasses import field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -27,8 +24,8 @@ NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed
 def command(words: list[str]) -> Callable[[], None]:
     """The command that `words` name, with its arguments, ready to be called.
 
-    An argument named `typed` gets the command line itself. Raises ValueError if the words cannot be
-    read; SystemExit after the help has been printed.
+    An argument named `typed` gets the command line itself. Raises ValueError if there is no such command or
+    recipe; SystemExit where tyro has printed the help, or which option is wrong and the nearest (status 2).
     """
     name, *rest = words
     function = getattr(commands, choice("command", name, NAMES, "setclr --help lists them"))
@@ -50,33 +47,12 @@ def command(words: list[str]) -> Callable[[], None]:
     later.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     # `data` raises an error of one line for such images; Pillow's warning would add two more lines.
     warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")
-    complaint = io.StringIO()
-    try:
-        with redirect_stderr(complaint):
-            return tyro.cli(later, args=rest, prog=f"setclr {name}")
-    except SystemExit as stopped:
-        if stopped.code:
-            raise ValueError(f"{name}: {one_line(complaint.getvalue())}") from None
-        raise
+    return tyro.cli(later, args=rest, prog=f"setclr {name}")
 
 
 def at_home(value: Any) -> Any:
     """A path with the user's home folder for a `~` at its beginning; any other value as it is."""
     return Path(os.path.expanduser(value)) if isinstance(value, Path) else value
-
-
-def one_line(box: str) -> str:
-    """tyro's error message, which comes in a box, as one line.
-
-    The box may be drawn with lines or with - and |, and coloured for a terminal. What the message
-    repeats of the help is left out.
-    """
-    lines = re.sub(r"\x1b\[[\d;]*m", "", box).splitlines()[1:-1]
-    lines = [line.strip("│╭╮╰╯|+ ") for line in lines]
-    parts = "\n".join("\f" if line and set(line) <= {"─", "-"} else line for line in lines).split("\f")
-    parts = [" ".join(part.partition("Got errors:")[0].split()) for part in parts]
-    text = "; ".join(part for part in parts if part and not part.startswith("Argument helptext:"))
-    return re.sub(r"For full helptext, (run|see):? (.*)", r"\2 lists all options", text)
 
 
 def recipe_fields(words: list[str]) -> type:

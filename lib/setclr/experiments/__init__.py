@@ -4,8 +4,7 @@ from setclr.extras import extra
 
 with extra("train"):
     from setclr.experiments.campaigns import campaign
-    from setclr.experiments.embedding import embed_folder
-    from setclr.experiments.kinds.image import evaluate
+    from setclr.experiments.kinds.image import embed_folder, evaluate
     from setclr.experiments.pretraining import pretrain, watch
     from setclr.experiments.records import summary
     from setclr.experiments.run import Run, export, load_run, new_run

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,10 @@ def campaign(
         protocol_named(by)
     writable(results)
     library()
-    sets_of = sets_in(root, split)
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
-        part = {"data": sets_of(recipe, by)[0]} if split == "validation" else {}
+        labelled = partial(kind_of(recipe).labelled, recipe, root, by, split)
+        part = {"data": labelled()[0]} if split == "validation" else {}
         try:
             run = train(recipe, out, on_epoch=watch(recipe, root), **where, **part)
         except FloatingPointError as error:
@@ -68,7 +69,7 @@ def campaign(
                 run.encoder.to(choose_device(device))
                 record(path, run, pd.DataFrame(), {}, pixels, command, by, str(error))
             return str(error)
-        train_set, test_set = sets_of(recipe, by)
+        train_set, test_set = labelled()
         table = kind_of(recipe).evaluate(run, train_set, test_set, protocol=by)
         record(path, run, table, counted(train_set, test_set, split), pixels, command, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
@@ -91,21 +92,6 @@ def campaign(
             yield f"{title}: {line or finish(recipe, path, out, by)}"
 
 
-def sets_in(root: Path, split: str) -> Callable[[Recipe, str], tuple[Any, Any]]:
-    """A function that gives a recipe's labelled data for a protocol; the last ones are cached."""
-    sets: dict[tuple, tuple[Any, Any]] = {}
-
-    def sets_of(recipe: Recipe, by: str) -> tuple[Any, Any]:
-        names = ("kind", "data", "size", "view_size", "modality")
-        key = (*(getattr(recipe, name, None) for name in names), by)
-        if key not in sets:
-            sets.clear()
-            sets[key] = kind_of(recipe).labelled(recipe, root, by, split)
-        return sets[key]
-
-    return sets_of
-
-
 def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     """A line about the record of a run: `RECORDED`, or what is wrong with it; "" if there is none."""
     if not path.exists():
@@ -116,9 +102,8 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
     except ValueError as error:
         return str(error)
     if record.protocol != protocol:
-        differ = f"protocol {record.protocol!r} there, {protocol!r} now"
-        problem = f"holds a run measured by another protocol ({differ})"
-        return f"{path}: {problem}; choose another results=, or remove it"
+        problem = f"measured by another protocol ({record.protocol!r} there, {protocol!r} now)"
+        return f"{path}: holds a run {problem}; choose another results=, or remove it"
     return RECORDED
 
 

@@ -102,12 +102,9 @@ def read_record(path: Path) -> Record:
         contents = json.loads(path.read_text())
         refuse_other_kind("the record", contents, dict)
         return Record(**{one.name: (OLDER | contents).get(one.name) for one in fields(Record)})
-    except json.JSONDecodeError as error:
-        problem = f"no JSON from line {error.lineno} on" if error.doc.strip() else "it is empty"
-    except (OSError, ValueError, RecursionError) as error:
-        problem = str(error)
-    remedy = "remove it, and the command that made it makes it again"
-    raise ValueError(f"{shown(path)} is damaged or no record ({problem}); {remedy}")
+    except (OSError, ValueError, RecursionError) as error:  # what is no JSON is a ValueError
+        remedy = "remove it, and the command that made it makes it again"
+        raise ValueError(f"{shown(path)} is damaged or no record ({error}); {remedy}") from None
 
 
 def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from setclr.extras import at_first_use
 from setclr.recipes.graph import GraphRecipe
 from setclr.recipes.image import ImageRecipe
-from setclr.recipes.published import Published
 from setclr.recipes.recipe import Recipe
+from setclr.recipes.registry import Published
 from setclr.recipes.video import VideoRecipe
 
 if TYPE_CHECKING:

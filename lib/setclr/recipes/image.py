@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from setclr import losses
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
-from setclr.recipes.recipe import Recipe, refuse_large
+from setclr.recipes.recipe import Recipe
 from setclr.settings import one_of, text, whole
 from setclr.views import PRESETS
 
@@ -57,11 +57,6 @@ class ImageRecipe(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_encoder(self.encoder)
-        for name, layers in (("layers", self.layers), ("predictor", self.predictor)):
-            weights = max(layers - 2, 0) * self.hidden**2 + (layers > 1) * self.hidden * self.embedding
-            refuse_large(
-                name, weights, f"{name}={layers}, hidden={self.hidden} and embedding={self.embedding}"
-            )
 
     def _check_loss(self) -> None:
         """Raises ValueError where the loss needs more or fewer views."""

@@ -6,15 +6,14 @@ and 0.25 from epoch 125 on. Several parameters are separated by ";".
 
 import ast
 import copy
-import inspect
 from bisect import bisect_right
 from functools import cache
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from setclr.checks import choice
 from setclr.losses.base import Objective, WeightedSum
-from setclr.losses.temperature import learnt_numbers
+from setclr.losses.temperature import Learnable
 
 Stages = dict[str, list[tuple[int, Any]]]
 
@@ -27,54 +26,43 @@ def loss_stages(text: str) -> Stages:
     """
     stages: Stages = {}
     for part in filter(None, map(str.strip, text.split(";"))):
-        name, colon, values = map(str.strip, part.partition(":"))
-        if not colon or not name.isidentifier():
-            raise ValueError(f"loss_schedule must name a parameter and its values, 'beta: 25', got {part!r}")
-        if name in stages:
-            raise ValueError(f"loss_schedule must name each parameter once, got {name} twice")
-        stages[name] = []
-        for piece in values.split(","):
-            value, *since = map(str.strip, piece.split(" from "))
-            epoch = _literal(name, since[0]) if len(since) == 1 else 0
-            if len(since) != bool(stages[name]) or type(epoch) is not int:
-                wanted = "a first value, then each with the epoch it holds from, '25, 2.5 from 75'"
-                raise ValueError(f"loss_schedule must give {name} {wanted}, got {values!r}")
-            if since and epoch <= (last := stages[name][-1][0]):
-                raise ValueError(f"loss_schedule must give {name} at rising epochs, got {epoch} after {last}")
-            stages[name].append((epoch, _literal(name, value)))
+        name, _, values = map(str.strip, part.partition(":"))
+        first, *later = values.split(",")
+        try:
+            stages_of_name = [(0, _literal(first))]
+            for value, epoch in (stage.split(" from ") for stage in later):
+                stages_of_name.append((int(epoch), _literal(value)))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            stages_of_name = []
+        epochs = [epoch for epoch, _ in stages_of_name]
+        if not epochs or name in stages or epochs != sorted(set(epochs)):
+            form = "a parameter once, numbers or quoted names, and the rising epochs that they hold from"
+            raise ValueError(f"loss_schedule must have {form}: 'bandwidth: 25, 2.5 from 75', got {part!r}")
+        stages[name] = stages_of_name
     return stages
 
 
 def apply(loss: Objective, text: str, epoch: int) -> None:
     """Set each scheduled parameter to its value in this epoch (from 0), in every term that has it.
 
-    The loss stays the same object. A new term is made with the values only to check them.
+    They are set in the order of the text. The loss stays the same object.
 
     Raises ValueError: no term has such a parameter (the nearest is named), it is learnt, or its value is
     invalid.
     """
-    current = {}
+    terms = [term.loss for term in loss.terms] if isinstance(loss, WeightedSum) else [loss]
     for name, stages in loss_stages(text).items():
-        current[name] = stages[bisect_right(stages, epoch, key=itemgetter(0)) - 1][1]
-    terms = {}
-    for term in cast(list[Objective], loss.losses) if isinstance(loss, WeightedSum) else [loss]:
-        terms[term] = {name: getattr(term, name) for name in inspect.signature(type(term)).parameters}
-    has = {name for arguments in terms.values() for name in arguments}
-    for name in current:
-        if not has:
-            raise ValueError(f"loss_schedule must be '' for {loss}, which has no parameters, got {name!r}")
-        choice("loss_schedule's parameter", name, sorted(has), hint=f"{loss} has no others")
-    for term, arguments in terms.items():
-        changed = {name: value for name, value in current.items() if name in arguments}
-        for name in changed.keys() & learnt_numbers(term).keys():
-            raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
-        if changed:
-            try:
-                new = type(term)(**(arguments | changed))
-            except ValueError as error:
-                raise ValueError(f"loss_schedule at epoch {epoch}: {error}") from None
-            for name in changed:
-                setattr(term, name, getattr(new, name))
+        names = sorted({name for term in terms for name in term.settings})
+        choice("loss_schedule's parameter", name, names, hint=f"{loss} has no others")
+        _, value = stages[bisect_right(stages, epoch, key=itemgetter(0)) - 1]
+        for term in terms:
+            if isinstance(getattr(term, name, None), Learnable):
+                raise ValueError(f"loss_schedule names {name!r}, which {loss} learns; give it a number there")
+            if name in term.settings:
+                try:
+                    setattr(term, name, value)
+                except ValueError as error:
+                    raise ValueError(f"loss_schedule at epoch {epoch}: {error}") from None
 
 
 def check(loss: Objective, text: str) -> None:
@@ -85,10 +73,5 @@ def check(loss: Objective, text: str) -> None:
         apply(loss, text, epoch)
 
 
-def _literal(name: str, text: str) -> Any:
-    if text == "inf":
-        return float("inf")
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ValueError(f"loss_schedule must give {name} numbers or quoted names, got {text!r}") from None
+def _literal(text: str) -> Any:
+    return float("inf") if text.strip() == "inf" else ast.literal_eval(text.strip())

@@ -14,7 +14,6 @@ from setclr.seeding import drawing, seeded
 from setclr.settings import flag, one_of, real, settings_of, text, whole
 
 OLD_NAMES = {"same_class": "images_per_class"}  # fields that had another name in earlier versions
-NUMBERS = 10**9  # in a head, predictor or queue: 4 GB, and an optimiser keeps up to three times as much
 SCHEDULES = ("cosine", "constant", "steps")
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 
@@ -106,8 +105,6 @@ class Recipe:
 
     def _check_keys(self, takes: frozenset[str]) -> None:
         """Raises ValueError where momentum encoder, queue, predictor and loss cannot be combined."""
-        E = getattr(self, "embedding", 0)
-        refuse_large("queue", self.queue * E, f"queue={self.queue} and embedding={E}")
         if not self.queue and "candidates='memory'" in repr(self.parsed_loss):
             raise ValueError(f"queue must be at least 1 with {self.loss}, got 0; it holds all negatives")
         if self.key_momentum is None:
@@ -135,13 +132,6 @@ class Recipe:
         if unknown := sorted(map(str, values.keys() - settings_of(one).keys())):
             raise ValueError(f"recipe holds the unknown fields {unknown}: another version wrote it")
         return one(**values)
-
-
-def refuse_large(name: str, numbers: int, got: str) -> None:
-    """Raises ValueError if a head, a predictor or a queue would hold more than NUMBERS numbers."""
-    if numbers > NUMBERS:
-        most = f"{name} must hold at most {NUMBERS:.0e} numbers"
-        raise ValueError(f"{most}, got {got}, {numbers:.1e} numbers; make one smaller")
 
 
 def recipe_class(kind: Any) -> type[Recipe]:

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setclr.recipes.published import Published
+from setclr.recipes.registry import Published
 from setclr_course.papers.rows import rows
 
 if TYPE_CHECKING:

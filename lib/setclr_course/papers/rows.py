@@ -32,7 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from setclr.recipes.published import Published
+from setclr.recipes.registry import Published
 
 FILES = ("small", "qare", "groco", "iot", "mmcl")
 PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that are not fields of its recipe

@@ -16,7 +16,7 @@ from setclr.data_sets import FOLDER
 from setclr.evaluation.frozen import features
 from setclr.evaluation.neighbours import knn
 from setclr.evaluation.probes import linear_probe
-from setclr.experiments.embedding import side_of
+from setclr.experiments.kinds.image import side_of
 from setclr.experiments.run import Run
 from setclr.views.pixels import grey
 from setclr_course.papers.average_precision import knn_scores, mean_average_precision

@@ -15,7 +15,7 @@ from small_runs import FEW, at_step
 
 import setclr
 from setclr import data, pretrain
-from setclr.cli import options
+from setclr.cli import commands
 from setclr.experiments import campaigns, records
 from setclr.experiments.kinds import image
 from setclr.recipes import RECIPES
@@ -210,16 +210,16 @@ def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds()
         (simclr, [simclr], (7,)), (f"{mmcl}-inv@0,2", [f"{mmcl}-inv"], (0, 2)),
         (f"{mmcl}@1", [f"{mmcl}-inv", f"{mmcl}-exact"], (1,)),
     ):  # fmt: skip
-        assert options.filtered(text, (7,)) == ({name: RECIPES[name] for name in names}, seeds)
+        assert commands.filtered(text, (7,)) == ({name: RECIPES[name] for name in names}, seeds)
     for wrong in ("photo@", "photo@one", "photo@0,-1"):
         with pytest.raises(ValueError, match=f"must end with its seeds, NAME@0,1,2, got '{wrong}'"):
-            options.filtered(wrong, (0,))
+            commands.filtered(wrong, (0,))
 
 
 def test_the_list_of_runs_has_three_seeds_of_the_column_and_five_of_its_claim():
     text = (Path(__file__).resolve().parents[3] / "data" / "campaign.txt").read_text()
     lines = re.findall(r"(?m)^[^#\n].*$", text)
-    chosen = [options.filtered(line, ()) for line in lines]
+    chosen = [commands.filtered(line, ()) for line in lines]
     runs = [(*names, seed) for names, seeds in chosen for seed in seeds if len(names) == 1]
     rows = ("simclr", "simclr+qare", "supervised", "random", "deepcluster", "rotationnet", "deepinfomax")
     column = [f"qare-table2-conv4-cifar10-{row}" for row in rows]

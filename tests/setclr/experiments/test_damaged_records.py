@@ -45,7 +45,7 @@ OF_OTHER_KINDS = [
     ({"history": [1]}, "history.0 must be dict, got 1"),
 ]
 DAMAGED = [
-    (b" \n", "it is empty"),
+    (b" \n", "Expecting value: line 2"),
     (b"\xff\xfe{}", "codec can't decode"),
     (b"[" * 100_000, "recursion"),
     (b"[]", r"the record must be dict, got \[\]"),
@@ -73,7 +73,7 @@ def test_a_record_that_is_cut_off_anywhere_is_named(tmp_path):
     whole = json.dumps(GOOD).encode()
     for end in range(0, len(whole), 9):
         put(tmp_path, "x-seed0", whole[:end])
-        with pytest.raises(ValueError, match=r"x-seed0\.json is damaged or no record \((no JSON|it is emp)"):
+        with pytest.raises(ValueError, match=r"x-seed0\.json is damaged or no record \((.+: line 1 )"):
             read_record(tmp_path / "x-seed0.json")
 
 

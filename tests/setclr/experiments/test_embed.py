@@ -16,8 +16,9 @@ from torch import nn
 
 from setclr import data
 from setclr.evaluation import features
-from setclr.experiments import embed_folder, embedding
-from setclr.experiments.embedding import side_of
+from setclr.experiments import embed_folder
+from setclr.experiments.kinds import image as kind
+from setclr.experiments.kinds.image import side_of
 from setclr.experiments.run import export, new_run
 from setclr.models import encoder
 from setclr.recipes import ImageRecipe
@@ -49,7 +50,7 @@ def test_features_are_those_of_the_same_images_as_a_data_set(photographs, monkey
     assert paths.tolist() == expected and found.shape == (7, 64) and found.dtype == np.float32
     images = data.load(f"folder:{photographs}", size=32).images
     np.testing.assert_allclose(found, features(run.encoder, images).numpy(), rtol=1e-4, atol=1e-5)
-    monkeypatch.setattr(embedding, "features", lambda encoder, images, batch: (
+    monkeypatch.setattr(kind, "features", lambda encoder, images, batch: (
         held.append(len(images)), features(encoder, images, batch))[1])  # fmt: skip
     again, _ = embed_folder(run, str(photographs), batch=3)
     np.testing.assert_allclose(again, found, rtol=1e-4, atol=1e-5)
@@ -159,14 +160,3 @@ def test_files_that_cannot_be_read_are_left_out_and_named(photographs):
     match = f"some files must be readable, got {len(DAMAGED)} damaged"
     with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match=match):
         embed_folder(new_run(RECIPE, 3), photographs / "damaged", skip_damaged=True)
-
-
-def test_kinds_that_pillow_cannot_read_are_counted(photographs):
-    for i in range(3):
-        (photographs / f"{i}.HEIC").write_bytes(b"\0\0\0\x24ftypheic" + bytes(99))
-    if ".heic" in Image.registered_extensions():
-        pytest.skip("this Pillow reads .heic")
-    with pytest.raises(ValueError, match="got 3 .heic; convert them, install a reader .* --skip-damaged"):
-        embed_folder(new_run(RECIPE, 3), photographs)
-    with pytest.warns(UserWarning, match="left out"):
-        assert len(embed_folder(new_run(RECIPE, 3), photographs, skip_damaged=True)[1]) == 7

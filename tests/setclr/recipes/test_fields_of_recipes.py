@@ -42,9 +42,6 @@ def test_every_field_of_every_recipe(kind, name):
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
     ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
-    ({"layers": 64, "hidden": 2**16}, r"at most 1e\+09 numbers, got layers=64, hidden=65536 .*make one"),
-    ({"queue": 10**7, "key_momentum": 0.9, "embedding": 2**16},
-     r"queue must hold at most 1e\+09 numbers, got queue=10000000 and embedding=65536.*make one"),
     ({"queue": 40}, "queue must be 0 without a momentum encoder, got 40; key_momentum=0.999"),
     ({"predictor": 2}, "predictor must be 0 without a momentum"),
     ({"loss": "GroCo()", "key_momentum": 0.9, "queue": 40},
@@ -89,19 +86,18 @@ def test_stages_of_a_schedule_are_read():
     assert loss_schedule.loss_stages("") == loss_schedule.loss_stages(" ; ") == {}
 
 
-@pytest.mark.parametrize("text, message", [
-    ("bandwidth", "must name a parameter and its values.*got 'bandwidth'"),
-    ("band width: 3", "must name a parameter"),
-    *((f"bandwidth: {no_literal}", "must give bandwidth numbers or quoted names, got ")
-      for no_literal in ("", "two", "{[]}", "[" * 5000, "-" * 5000 + "1")),
-    *((f"bandwidth: {values}", "a first value, then each with the epoch")
-      for values in ("3 from 2", "3, 2 from 1.5", "3, 2 from 1 from 2")),
-    ("bandwidth: 3, 2 from 9, 1 from 8", "rising epochs, got 8 after 9"),
-    ("bandwidth: 3, 2 from -1", "rising epochs, got -1 after 0"),
-    ("bandwidth: 3; C: 1; bandwidth: 2", "each parameter once, got bandwidth twice"),
+@pytest.mark.parametrize("text", [
+    "bandwidth", "bandwidth: 3, 2 from 9, 1 from 8", "bandwidth: 3, 2 from -1", "C: 1; C: 2",
+    *(f"bandwidth:{values}" for values in (
+        "", "two", "{[]}", "[" * 5000, "-" * 5000 + "1", "3 from 2", "3, 2",
+        "3, 2 from 1.5", "3, 2 from 1 from 2",
+    )),
 ])  # fmt: skip
-def test_other_texts_of_a_schedule_are_refused(text, message):
-    with pytest.raises(ValueError, match=message):
+def test_other_texts_of_a_schedule_are_refused(text):
+    part = re.escape(repr(text.split("; ")[-1]))
+    with pytest.raises(
+        ValueError, match=f"loss_schedule must have .*'bandwidth: 25, 2.5 from 75', got {part}"
+    ):
         loss_schedule.loss_stages(text)
 
 
@@ -123,7 +119,7 @@ def test_every_term_that_has_the_parameter_gets_it_and_the_others_are_let_be():
     assert repr(losses.parse(repr(loss))) == repr(loss)
 
 
-def test_values_that_only_fit_together_are_set_together():
+def test_values_that_only_fit_together_are_set_in_the_order_of_the_text():
     loss = MMCL(kernel="rbf", C=math.inf)
     loss_schedule.apply(loss, "C: inf, 10 from 1; kernel: 'rbf', 'tanh' from 1", 1)
     assert (loss.kernel, loss.C) == ("tanh", 10)
@@ -150,9 +146,9 @@ def test_three_hundred_stages_are_read_once(monkeypatch):
     """Counted and not timed: reading again at every stage would read ninety thousand values."""
     text = "bandwidth: 25" + "".join(f", {1 + k / 1000} from {k + 1}" for k in range(300))
     read, own = [], loss_schedule._literal
-    monkeypatch.setattr(loss_schedule, "_literal", lambda name, text: read.append(text) or own(name, text))
+    monkeypatch.setattr(loss_schedule, "_literal", lambda text: read.append(text) or own(text))
     loss_schedule.check(MMCL(), text)
-    assert len(read) == 601
+    assert len(read) == 301
 
 
 def test_a_number_is_recorded_as_it_was_written():

@@ -4,21 +4,26 @@ Runs on pairs keep the best epoch on validation pairs, and are measured by how m
 (QARe, table 1).
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from setclr import data as data_of
 from setclr import models as models_of
 from setclr import views
-from setclr.checks import choice, integer
+from setclr.checks import boolean, choice, integer
 from setclr.data import ImageSet
+from setclr.data.folders import images_below, without_damaged
+from setclr.data.photographs import Photographs, decode
 from setclr.data.sets import validation_split
 from setclr.data_sets import FOLDER
 from setclr.evaluation.frozen import features, pixels
@@ -26,13 +31,11 @@ from setclr.evaluation.matching import matching_accuracy
 from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_named
-from setclr.experiments.embedding import embed_folder
 from setclr.experiments.kinds import SPLITS
-from setclr.experiments.run import OnEpoch, Run, with_untrained
+from setclr.experiments.run import Features, OnEpoch, Run, with_untrained
 from setclr.recipes.image import ImageRecipe
 from setclr.training.source import ImageViews
-
-embed = embed_folder
+from setclr.views.pixels import grey
 
 
 def load(recipe: ImageRecipe, root: str | Path) -> ImageSet:
@@ -142,15 +145,15 @@ def evaluate(
     the probe.
     """
     how = protocol_named(protocol)
-    if run.recipe and not isinstance(
-        how.probe, OnFeatures
-    ):  # its views are as large as those of the training
-        how = replace(how, probe=replace(how.probe, view=replace(how.probe.view, size=run.recipe.view_size)))
     if run.recipe and data_of.known(run.recipe.data).mirror:
         return evaluate_pairs(run, test)
     check_classes(train, test)
-    rows, whole = {}, nn.Sequential(run.encoder, run.head)
-    probed = ["untrained", "trained"] if isinstance(how.probe, OnFeatures) else ["trained"]
+    rows, whole, probed = {}, nn.Sequential(run.encoder, run.head), ["untrained", "trained"]
+    if not isinstance(how.probe, OnFeatures):
+        probed = ["trained"]
+        if run.recipe:  # the probe's views are as large as those of the training
+            view = replace(how.probe.view, size=run.recipe.view_size)
+            how = replace(how, probe=replace(how.probe, view=view))
     for name, encoder in encoders(run, train, how).items():
         rows[name] = measure(encoder, train, test, run.device, how, linear and name in probed).numbers
     if how.projection:
@@ -180,10 +183,9 @@ def check_classes(train: ImageSet, test: ImageSet) -> None:
     """Raises ValueError unless both sets are labelled, have the same classes, and train has images of every
     class in test."""
     if train.classes != test.classes:
-        differ = sorted(set(train.classes) ^ set(test.classes)) or ["their order"]
-        names = ", ".join(differ[:3]) + (f" and {len(differ) - 3} more" if len(differ) > 3 else "")
+        differ = ", ".join(sorted(set(train.classes) ^ set(test.classes))[:9]) or "their order"
         remedy = "Add images, or compare views with matching_accuracy, which needs no labels"
-        raise ValueError(f"test must have the classes of train; they differ in {names}. {remedy}")
+        raise ValueError(f"test must have the classes of train; they differ in {differ}. {remedy}")
     known, measured = (x.labels[x.labels >= 0].unique().tolist() for x in (train, test))
     if lacking := [train.classes[label] for label in measured if label not in known]:
         remedy = "add them, or take the class out of test"
@@ -248,3 +250,58 @@ def matched(run: Run, pairs: Tensor, shared: bool = True) -> float:
     whole = nn.Sequential(run.encoder, run.head)
     a, b = (features(whole, view, shared=shared) for view in pairs)
     return 100 * matching_accuracy(a, b, "euclidean")
+
+
+def embed_folder(
+    run: Run, folder: str | Path, size: int | None = None, batch: int = 256, skip_damaged: bool = False
+) -> Features:
+    """The features of all image files below a folder, without augmentation.
+
+    Files are read as those of a "folder:PATH" data set: the centre square, resized, in three channels,
+    or in one (grey) if the run was trained on one. Files and folders whose names begin with a dot are passed
+    over, and so are files without the ending of an image. A warning says how many, and with which endings.
+
+    Args:
+        size: side in pixels; None takes the side of the views that the run was trained on (`side_of`).
+        batch: images that are decoded and held at once.
+        skip_damaged: decode all files once before, and leave out those that cannot be read. A warning names
+            each of them.
+
+    Returns features (N, D) float32 and the files' paths (N,) relative to the folder, sorted by path.
+
+    Raises FileNotFoundError if there is no such folder. Raises ValueError if it has no images, a file
+    cannot be read (it is named), or the side is not known or does not suit the encoder.
+
+    Cost: RAM for one batch of images and for the result, 4 · N · D bytes.
+    """
+    folder = Path(os.path.expanduser(folder))
+    size = side_of(run) if size is None else integer("size", size, least=8)
+    integer("batch", batch, least=1)
+    files, parts = images_below(folder, warn=True), []
+    if boolean("skip_damaged", skip_damaged):
+        files = without_damaged(files, decode)
+    with tqdm(total=len(files), desc="embed", unit="image") as bar:
+        for images in Photographs(files, size).split(batch):
+            seen = grey(images.float()).round().byte() if run.channels == 1 else images
+            parts.append(features(run.encoder, seen, batch))
+            bar.update(len(images))
+    return torch.cat(parts).numpy(), np.array([Path(path).relative_to(folder).as_posix() for path in files])
+
+
+embed = embed_folder
+
+
+def side_of(run: Run) -> int:
+    """The side in pixels of the full views that a run was trained on.
+
+    Raises ValueError if the recipe does not say, as for folders whose images already had one size.
+    """
+    recipe = run.recipe
+    if recipe is None:
+        raise ValueError("size must be given: the run has no recipe that would say it; add size=S")
+    side = recipe.view_size or recipe.size or data_of.known(recipe.data).side
+    if side is None:
+        what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
+        unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
+        raise ValueError(f"size must be given: {unknown}; add --size S")
+    return side
