@@ -6,7 +6,6 @@ from setclr.checks import integer
 from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
 from setclr.settings import one_of, real, text, whole
 
-MOVING = "moving-patches"
 MODALITIES = ("rgb", "flow", "camera flow")
 VIDEO_ENCODER_NAMES, VIDEO_VIEW_NAMES = ("conv4-clips", "s3d"), ("coclr", "photo")
 
@@ -18,10 +17,11 @@ class VideoRecipe(Recipe):
 
     kind, things, shown = "video", "videos", ("linear", "motion linear")
 
-    data: str = text(MOVING)
-    """moving-patches or folder:PATH (`video.load_videos`)."""
+    data: str = text("moving-patches")
+    """folder:PATH, or a set that a package registers; moving-patches comes with the course
+    (`video.load_videos`)."""
     modality: str = one_of("rgb", MODALITIES)
-    """"rgb", "flow" by TV-L1, or "camera flow", the true one of moving-patches."""
+    """"rgb", "flow" by TV-L1, or "camera flow", the true one where the camera is known."""
     encoder: str = one_of("conv4-clips", VIDEO_ENCODER_NAMES)
     frames: int = whole(8, 1, 2**16)
     """T, the number of frames of a clip."""

@@ -10,14 +10,10 @@ from torch import Tensor
 
 from setclr.checks import choice, integer
 from setclr.data.labels import checked_labels
-from setclr.data.patches import PHOTOGRAPHS
-from setclr.data_sets import SPLITS
-from setclr.recipes.video import MODALITIES, MOVING
+from setclr.data_sets import FOLDER, SPLITS
+from setclr.recipes.registry import collections, missing
+from setclr.recipes.video import MODALITIES
 from setclr.video.files import VideoFiles, folder_files, frames_of
-from setclr.video.flow import flow_of_clips, to_bytes
-from setclr.video.moving import MOTIONS, moving_patches
-
-FOLDER = "folder:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,31 +102,21 @@ def load_videos(
 ) -> VideoSet:
     """The video set of that name.
 
-    "moving-patches": made here, labelled by photograph and by motion. "folder:PATH":
-    PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO.
+    "folder:PATH": PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO. Other names are those that packages
+    register (`recipes.registry.Collection`), "moving-patches" with the course.
 
-    `modality`: "rgb", or "flow", by TV-L1, computed once and kept under `root`/flow. For moving-patches
-    also "camera flow", the true one. `size`: side in pixels to which files are decoded; None is 128.
+    `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; or "camera flow", the
+    true one, where the camera is known. `size`: side in pixels to which files are decoded; None is 128.
 
     Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
     Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
     """
-    if not str(name).startswith(FOLDER):
-        choice("name", name, [MOVING], hint=f"or give {FOLDER}PATH")
-    known = MODALITIES if name == MOVING else MODALITIES[:2]
-    choice("modality", modality, known, hint="only moving-patches has a camera that is known")
     choice("split", split, SPLITS)
-    cache = Path(root) / "flow"
-    if name == MOVING:
-        return of_patches(split, modality, cache)
+    if not str(name).startswith(FOLDER):
+        registered = {key: load for one in collections() for key, load in one.videos.items()}
+        choice("name", name, [*registered, f"{FOLDER}PATH"], missing())
+        return registered[name](split, modality, root)
+    choice("modality", modality, MODALITIES[:2], hint="the camera of a folder's videos is not known")
     paths, labels, classes = folder_files(Path(os.path.expanduser(name.removeprefix(FOLDER))), split)
-    files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
+    files = VideoFiles(paths, size or 128, Path(root) / "flow" if modality == "flow" else None)
     return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
-
-
-def of_patches(split: str, modality: str, cache: Path) -> VideoSet:
-    clips, true_flow, photographs, motions = map(torch.from_numpy, moving_patches(split))
-    if modality != "rgb":
-        clips = flow_of_clips(clips, cache) if modality == "flow" else to_bytes(true_flow)
-    classes = {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS}
-    return VideoSet(clips, {"photograph": photographs, "motion": motions}, classes)

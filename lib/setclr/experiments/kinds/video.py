@@ -10,12 +10,13 @@ from torch import nn
 
 from setclr.data.folders import files_below, without_damaged
 from setclr.data.photographs import shown
+from setclr.data_sets import FOLDER
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.kinds import split_of
 from setclr.experiments.run import Features, OnEpoch, Run, beside_untrained
 from setclr.models import head as make_head
-from setclr.recipes.video import MOVING, VideoRecipe
+from setclr.recipes.video import VideoRecipe
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
 from setclr.video.files import decoded
 
@@ -67,8 +68,8 @@ evaluate = partial(beside_untrained, accuracies)
 
 
 def moments_of(run: Run) -> int:
-    """At how many moments the encoder sees a video: ten, or one for the short ones of moving-patches."""
-    return 1 if run.recipe.data == MOVING else 10
+    """At how many moments the encoder sees a video: ten for files, one for the short clips of other sets."""
+    return 10 if run.recipe.data.startswith(FOLDER) else 1
 
 
 def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False) -> Features:
