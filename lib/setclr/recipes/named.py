@@ -39,7 +39,7 @@ def compared() -> dict[str, dict[str, Any]]:
 
 def first() -> dict[str, dict[str, Any]]:
     """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10,
-    or a folder of videos."""
+    MUTAG, or a folder of videos."""
     photo = dict(views="photo", epochs=30, lr=3e-3)
     cifar = dict(data="cifar10", views="qare", epochs=5, lr=3e-3)
     others = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
@@ -49,6 +49,7 @@ def first() -> dict[str, dict[str, Any]]:
         **{f"photo-{name}": dict(loss=COMPARED[name], **photo, last_norm=True) for name in others},
         "cifar10-infonce": dict(loss=INFONCE, **cifar),
         "cifar10-groco": dict(loss=GROCO, **cifar, last_norm=True),
+        "graph-infonce": dict(kind="graph", loss="InfoNCE(temperature=0.2)"),
         "video-infonce": dict(kind="video", data="folder:videos", loss="InfoNCE(temperature=0.2)"),
     }
 
@@ -61,28 +62,5 @@ def supervised() -> dict[str, dict[str, Any]]:
     return {"supervised-photo": photo, "supervised-cifar10": cifar}
 
 
-# The papers' losses on graphs, with equal settings otherwise and none of them tuned.
-UNTUNED = {
-    "infonce": "InfoNCE(temperature=0.2)", "infonce+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
-    "sparseclr": "SparseCLR()", "sparseclr+qare": "SparseCLR() + 1.0 * QARe()", "groco": GROCO,
-    "iot": "IOT(constraint='rows', uniformity=0.5)", "mmcl": "MMCL(solver='inv')",
-    "mmcl-exact": "MMCL(solver='exact')",
-}  # fmt: skip
-
-
-def of_graphs() -> dict[str, dict[str, Any]]:
-    """The fields of the recipes on graphs that are no row of MMCL's table 4; "untrained" is an encoder with
-    initial weights."""
-    made: dict[str, dict[str, Any]] = {}
-    for data in ("mutag", "imdb-binary", "proteins"):
-        of = dict(kind="graph", data=data)
-        for name, loss in UNTUNED.items():
-            called = f"{data}-{name.replace('infonce', 'graphcl')}"
-            if f"mmcl-table4-{called}" not in registry.published():
-                made[f"graphs-{called}"] = dict(loss=loss, last_norm=name == "groco", **of)
-        made[f"graphs-{data}-untrained"] = dict(loss=UNTUNED["infonce"], epochs=0, **of)
-    return made
-
-
-RECIPES = Recipes(first() | supervised() | compared() | of_graphs() | registry.registered())
+RECIPES = Recipes(first() | supervised() | compared() | registry.registered())
 PUBLISHED = registry.published()

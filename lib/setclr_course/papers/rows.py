@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 from setclr.recipes.published import Published
 
-FILES = ("small", "moving", "qare", "groco", "iot", "mmcl")
+FILES = ("untuned", "small", "qare", "groco", "iot", "mmcl")
 PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that are not fields of its recipe
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")

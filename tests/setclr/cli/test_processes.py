@@ -161,7 +161,7 @@ WORKS = {  # with a word that it says
     "data": "photo-patches",
     f"pretrain photo-infonce --out run {SHORT} --precision float32": "seconds",
     f"campaign photo-infonce@0 {SHORT}": "photo-infonce-seed0: knn",
-    "recipes graphs groco": "graphs-proteins-groco",
+    "recipes graph": "graph-infonce",
     "recipes video": "video-infonce",
     "evaluate run --record record.json": "untrained",
     "embed run tree --size 16": "features of 32 images",
