@@ -31,19 +31,7 @@ def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tupl
     """The view of that name, a key of VIDEO, of `size` pixels, `count` times. A clip is mirrored with
     probability `flip`; use 0 where left and right differ in meaning. Raises ValueError for another name
     or flip."""
-    number("flip", flip, least=0, most=1, hint="it is a probability")
     return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
-
-
-def chance(
-    views: Sequence[View], n: int, generator: torch.Generator, first: int = 0, batch: int | None = None
-) -> tuple[Tensor, Tensor]:
-    """Everything random in V views of n videos: where clips begin (n, V), 0 to 1, and `views.draw`'s numbers.
-
-    `first` is the place of the first video in a batch of that size; None: they are the whole batch.
-    """
-    places = torch.rand(batch or n, len(views), generator=generator)[first : first + n]
-    return places, draw(views, n, generator, first)
 
 
 def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
@@ -142,9 +130,9 @@ class ClipViews:
         def asked() -> Iterator[tuple[Tensor, Tensor]]:
             for step in steps:
                 n, generator = len(step.indices), seeded(*step.key)
-                places, draws = chance(self.views, n, generator, step.first, len(step.batch))
-                waiting.append(draws)
-                yield step.indices, places
+                places = torch.rand(len(step.batch), len(self.views), generator=generator)
+                waiting.append(draw(self.views, n, generator, step.first))
+                yield step.indices, places[step.first : step.first + n]
 
         cut = partial(clips_of, self.videos, self.frames, self.stride)
         for clips in streamed(cut, asked(), 0 if isinstance(self.videos.videos, Tensor) else workers, device):
