@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, integer
+from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.labels import checked_labels
+from setclr.data.photographs import shown
 from setclr.data_sets import FOLDER, SPLITS
 from setclr.recipes.registry import collections, missing
 from setclr.recipes.video import MODALITIES
-from setclr.video.files import VideoFiles, folder_files, frames_of
+from setclr.video.files import VideoFiles, frames_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,12 +71,6 @@ class VideoSet:
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
         return self.videos
 
-    def fingerprint(self) -> bytes:
-        """The first and the last video, or the names of all files with their folders'."""
-        if isinstance(self.videos, Tensor):
-            return self.videos[[0, -1]].cpu().numpy().tobytes()
-        return "\n".join("/".join(path.parts[-2:]) for path in self.videos.paths).encode(errors="replace")
-
     @property
     def side(self) -> int:
         """The side of a frame, in pixels."""
@@ -117,6 +113,14 @@ def load_videos(
         choice("name", name, [*registered, f"{FOLDER}PATH"], missing())
         return registered[name](split, modality, root)
     choice("modality", modality, MODALITIES[:2], hint="the camera of a folder's videos is not known")
-    paths, labels, classes = folder_files(Path(os.path.expanduser(name.removeprefix(FOLDER))), split)
-    files = VideoFiles(paths, size or 128, Path(root) / "flow" if modality == "flow" else None)
-    return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
+    folder = Path(os.path.expanduser(name.removeprefix(FOLDER)))
+    needed = "PATH needs PATH/train/CLASS/VIDEO and PATH/test"
+    train = classes = class_folders(folder / "train", needed)
+    if split == "test":
+        classes = class_folders(folder / split, needed)
+        same_names(folder / "train", folder / split, train, classes)
+    files = files_of_classes(classes, "videos")
+    cache = Path(root) / "flow" if modality == "flow" else None
+    videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
+    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
+    return VideoSet(videos, {"class": labels}, {"class": tuple(map(shown, files))})
