@@ -111,10 +111,8 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
     be downloaded.
     """
     reader, path = check_graph_data(name), Path(os.path.expanduser(name.removeprefix(TU)))
-    if name == "mutag":
-        graphs = GraphSet(mutag(), name)
-    elif reader == "set":
-        graphs = GraphSet(collected(name, Path(root) / "tudataset"), name)
+    if reader == "set":
+        graphs = GraphSet(mutag() if name == "mutag" else collected(name, Path(root) / "tudataset"), name)
     else:
         graphs = own_tu_graphs(path) if reader == "tu" else own_tensors(path)
     for i, graph in enumerate(graphs.graphs):
@@ -147,24 +145,20 @@ def separate(x: Tensor, edges: Tensor, of: Tensor, y: Tensor) -> list[Data]:
 
 
 def collected(name: str, folder: Path) -> list[Data]:
-    """The graphs of a set of the TU collection, whose text files are downloaded if they are missing."""
+    """The graphs of a set of the TU collection. Text files that are missing are downloaded, and appear in the
+    folder all at once."""
     original = GRAPH_SETS[name]
     where = folder / original / "raw"
     remedy = f"put {original}_A.txt and its other files into {where}; 'mutag' needs no download"
     with downloading(f"{name} is not under {folder}, or damaged,", remedy, (Exception,)):
         if not (where / f"{original}_A.txt").exists():
-            fetch(original, where)
+            where.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=where.parent) as place:
+                archive = os.path.join(place, f"{original}.zip")
+                torch.hub.download_url_to_file(f"{TU_URL}/{original}.zip", archive, progress=False)
+                shutil.unpack_archive(archive, place)
+                os.replace(os.path.join(place, original), where)
         return tu_graphs(where, original)
-
-
-def fetch(name: str, where: Path) -> None:
-    """Download a set of the TU collection. Its files appear in the folder all at once."""
-    where.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=where.parent) as place:
-        archive = os.path.join(place, f"{name}.zip")
-        torch.hub.download_url_to_file(f"{TU_URL}/{name}.zip", archive, progress=False)
-        shutil.unpack_archive(archive, place)
-        os.replace(os.path.join(place, name), where)
 
 
 def own_tu_graphs(folder: Path) -> GraphSet:
