@@ -109,7 +109,7 @@ def load_videos(
     """
     choice("split", split, SPLITS)
     if not str(name).startswith(FOLDER):
-        registered = {key: load for one in collections() for key, load in one.videos.items()}
+        registered = {key: load for one in collections() for key, load in getattr(one, "videos", {}).items()}
         choice("name", name, [*registered, f"{FOLDER}PATH"], missing())
         return registered[name](split, modality, root)
     choice("modality", modality, MODALITIES[:2], hint="the camera of a folder's videos is not known")

@@ -102,7 +102,7 @@ def test_recipes_and_data_are_listed_and_data_take_root_and_size(monkeypatch, ca
 def test_data_sets_that_a_package_registers_are_loaded_by_name(monkeypatch, capsys):
     asked, sets = [], {"train": FEW, "all": FEW}
     toy = {"toy": lambda *given: asked.append(given) or sets}
-    one = SimpleNamespace(recipes={}, published={}, protocols={}, data=toy, videos={})
+    one = SimpleNamespace(recipes={}, published={}, protocols={}, data=toy)
     monkeypatch.setattr(registry, "collections", lambda: (one,))
     main(["data", "toy", "--size", "16", "--root", "there"])
     assert asked == [(Path("there"), 16)]
