@@ -31,8 +31,7 @@ class Collection(Protocol):
     data: Mapping[str, Callable[..., Any]]
     """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
     videos: Mapping[str, Callable[..., Any]]
-    """Sets of videos by name: a function of split, modality and root gives the VideoSet. A
-    collection may lack them."""
+    """Sets of videos by name: functions of split, modality and root; a collection may lack them."""
     losses: Mapping[str, type]
     """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
 

@@ -17,8 +17,7 @@ class VideoRecipe(Recipe):
     kind, things, shown = "video", "videos", ("linear", "motion linear")
 
     data: str = text("moving-patches")
-    """folder:PATH, or a set that a package registers; moving-patches comes with the course
-    (`video.load_videos`)."""
+    """folder:PATH, or a set that a package registers, as the course does (`video.load_videos`)."""
     modality: str = one_of("rgb", MODALITIES)
     """"rgb", "flow" by TV-L1, or "camera flow", the true one where the camera is known."""
     encoder: str = one_of("conv4-clips", ("conv4-clips", "s3d"))
