@@ -52,7 +52,8 @@ def test_a_record_holds_a_recipe_of_this_version(path):
     assert recipe.kind == "video" or len(record["history"]) == record["epochs"] <= recipe.epochs
 
 
-@pytest.mark.parametrize("name", [n for n in RECIPES if RECIPES[n].data in ("mutag", "moving-patches")])
+@pytest.mark.parametrize("name", [n for n in RECIPES if RECIPES[n].data in ("mutag", "moving-patches")
+                                  and n != "graph-infonce"])  # fmt: skip
 def test_the_columns_of_mutag_and_moving_patches_are_recorded(name):
     records = of_seeds(DATA / "results", name)
     assert list(records) == ([0, 1, 2, 3, 4] if RECIPES[name].data == "mutag" else [0, 1, 2])

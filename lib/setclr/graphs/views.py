@@ -29,8 +29,7 @@ def graph_view(
     """A view of every graph. `view` is "drop", "rewire", "mask" or "walk", as the functions below do it;
     "same", the graph itself; or "any", one of the four for each graph. Raises ValueError for another name
     or ratio."""
-    check_view(view, ratio)
-    if view == "same":
+    if choice("view", view, GRAPH_VIEWS) == "same":
         return graphs
     drawn = torch.randint(len(AUGMENTATIONS), (graphs.num_graphs,), generator=generator).to(graphs.x.device)
     if view != "any":
@@ -39,12 +38,6 @@ def graph_view(
         if bool((drawn == i).any()):
             graphs = change(graphs, ratio, generator, drawn == i)
     return graphs
-
-
-def check_view(view: str, ratio: float) -> None:
-    """Raises ValueError where `graph_view` takes no such view or ratio."""
-    choice("view", view, GRAPH_VIEWS)
-    number("ratio", ratio, least=0, most=1)
 
 
 def drop_nodes(
@@ -170,9 +163,8 @@ class GraphViews:
     things = "graphs"
 
     def __init__(self, graphs: GraphSet, views: tuple[str, ...] = ("same", "any"), ratio: float = 0.2):
-        for name in views:
-            check_view(name, ratio)
-        self.graphs, self.views, self.ratio, self.labels = graphs, tuple(views), ratio, graphs.labels
+        self.graphs, self.labels, self.ratio = graphs, graphs.labels, number("ratio", ratio, least=0, most=1)
+        self.views = tuple(choice("view", view, GRAPH_VIEWS) for view in views)
 
     def __len__(self) -> int:
         return len(self.graphs)

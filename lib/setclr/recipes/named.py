@@ -4,7 +4,6 @@ from typing import Any
 
 from setclr.recipes import registry
 from setclr.recipes.registry import Recipes
-from setclr.recipes.video import MODALITIES
 
 INFONCE = "InfoNCE(temperature=0.1)"
 GROCO = "GroCo(beta=1.0, negatives=10)"
@@ -39,7 +38,8 @@ def compared() -> dict[str, dict[str, Any]]:
 
 
 def first() -> dict[str, dict[str, Any]]:
-    """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10."""
+    """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10,
+    MUTAG, or a folder of videos."""
     photo = dict(views="photo", epochs=30, lr=3e-3)
     cifar = dict(data="cifar10", views="qare", epochs=5, lr=3e-3)
     others = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
@@ -49,6 +49,8 @@ def first() -> dict[str, dict[str, Any]]:
         **{f"photo-{name}": dict(loss=COMPARED[name], **photo, last_norm=True) for name in others},
         "cifar10-infonce": dict(loss=INFONCE, **cifar),
         "cifar10-groco": dict(loss=GROCO, **cifar, last_norm=True),
+        "graph-infonce": dict(kind="graph", loss="InfoNCE(temperature=0.2)"),
+        "video-infonce": dict(kind="video", data="folder:videos", loss="InfoNCE(temperature=0.2)"),
     }
 
 
@@ -60,44 +62,5 @@ def supervised() -> dict[str, dict[str, Any]]:
     return {"supervised-photo": photo, "supervised-cifar10": cifar}
 
 
-# The papers' losses on graphs and videos, with equal settings otherwise and none of them tuned.
-UNTUNED = {
-    "infonce": "InfoNCE(temperature=0.2)", "infonce+qare": "InfoNCE(temperature=0.2) + 1.0 * QARe()",
-    "sparseclr": "SparseCLR()", "sparseclr+qare": "SparseCLR() + 1.0 * QARe()", "groco": GROCO,
-    "iot": "IOT(constraint='rows', uniformity=0.5)", "mmcl": "MMCL(solver='inv')",
-    "mmcl-exact": "MMCL(solver='exact')",
-}  # fmt: skip
-
-
-def of_graphs() -> dict[str, dict[str, Any]]:
-    """The fields of the recipes on graphs that are no row of MMCL's table 4; "untrained" is an encoder with
-    initial weights."""
-    made: dict[str, dict[str, Any]] = {}
-    for data in ("mutag", "imdb-binary", "proteins"):
-        of = dict(kind="graph", data=data)
-        for name, loss in UNTUNED.items():
-            called = f"{data}-{name.replace('infonce', 'graphcl')}"
-            if f"mmcl-table4-{called}" not in registry.published():
-                made[f"graphs-{called}"] = dict(loss=loss, last_norm=name == "groco", **of)
-        made[f"graphs-{data}-untrained"] = dict(loss=UNTUNED["infonce"], epochs=0, **of)
-    return made
-
-
-def of_videos() -> dict[str, dict[str, Any]]:
-    """The fields of recipes on moving patches: colours with most losses, flow with two, the camera's flow
-    with one, and the untrained encoder of each."""
-    infonce, left_out = UNTUNED["infonce"], ("sparseclr+qare", "mmcl-exact")
-    chosen = {name: loss for name, loss in UNTUNED.items() if name not in left_out}
-    made = {f"rgb-{name}": dict(loss=loss, last_norm=name == "groco") for name, loss in chosen.items()}
-    moco = infonce.replace(")", ", candidates='memory')")
-    made["rgb-moco"] = dict(loss=moco, queue=512, key_momentum=0.99)
-    made["rgb-infonce-mirrored"] = dict(loss=infonce, flip=0.5)
-    for modality, name in (("flow", "infonce"), ("flow", "mmcl"), ("camera flow", "infonce")):
-        made[f"{modality}-{name}"] = dict(loss=UNTUNED[name], modality=modality)
-    for modality in MODALITIES:
-        made[f"{modality}-untrained"] = dict(loss=infonce, modality=modality, epochs=0)
-    return {f"moving-{name.replace(' ', '-')}": {"kind": "video"} | fields for name, fields in made.items()}
-
-
-RECIPES = Recipes(first() | supervised() | compared() | of_graphs() | of_videos() | registry.registered())
+RECIPES = Recipes(first() | supervised() | compared() | registry.registered())
 PUBLISHED = registry.published()

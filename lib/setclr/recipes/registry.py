@@ -14,7 +14,7 @@ from setclr.recipes.recipe import Recipe, recipe_class
 
 PAGES = "setclr.pages"
 NOT_INSTALLED = "which is not installed: clone the repository and run `make`"
-COURSE = f"the papers' rows come with the course, {NOT_INSTALLED}"
+COURSE = f"the papers' rows and moving-patches come with the course, {NOT_INSTALLED}"
 NOT_FIELDS = ("protocol", "note")  # keys of a row that are not of its recipe
 OWN = "setclr"  # the protocol of recipes that name none
 
@@ -63,6 +63,8 @@ class Collection(Protocol):
     """`evaluation.protocols.Protocol`s by name."""
     data: Mapping[str, Callable[..., Any]]
     """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
+    videos: Mapping[str, Callable[..., Any]]
+    """Sets of videos by name: functions of split, modality and root; a collection may lack them."""
     losses: Mapping[str, type]
     """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
 

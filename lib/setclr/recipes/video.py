@@ -6,9 +6,7 @@ from setclr.checks import integer
 from setclr.recipes.recipe import PRECISIONS, SCHEDULES, Recipe
 from setclr.settings import one_of, real, text, whole
 
-MOVING = "moving-patches"
 MODALITIES = ("rgb", "flow", "camera flow")
-VIDEO_ENCODER_NAMES, VIDEO_VIEW_NAMES = ("conv4-clips", "s3d"), ("coclr", "photo")
 
 
 @dataclass(frozen=True)
@@ -18,19 +16,19 @@ class VideoRecipe(Recipe):
 
     kind, things, shown = "video", "videos", ("linear", "motion linear")
 
-    data: str = text(MOVING)
-    """moving-patches or folder:PATH (`video.load_videos`)."""
+    data: str = text("moving-patches")
+    """folder:PATH, or a set that a package registers, as the course does (`video.load_videos`)."""
     modality: str = one_of("rgb", MODALITIES)
-    """"rgb", "flow" by TV-L1, or "camera flow", the true one of moving-patches."""
-    encoder: str = one_of("conv4-clips", VIDEO_ENCODER_NAMES)
+    """"rgb", "flow" by TV-L1, or "camera flow", the true one where the camera is known."""
+    encoder: str = one_of("conv4-clips", ("conv4-clips", "s3d"))
     frames: int = whole(8, 1, 2**16)
     """T, the number of frames of a clip."""
     stride: int = whole(1, 1, 2**16)
     """A clip has every stride-th frame of a video."""
     size: int = whole(32, 8, 4096)
     """Side in pixels to which files are decoded, and side of the views."""
-    views: str = one_of("photo", VIDEO_VIEW_NAMES)
-    """One of VIDEO_VIEW_NAMES."""
+    views: str = one_of("photo", ("coclr", "photo"))
+    """A key of `video.VIDEO`."""
     flip: float = real(0.0, "it is a probability", least=0, most=1)
     """Probability that a clip is mirrored; above 0 the encoder learns to ignore left and right."""
     hidden: int = whole(64, 1, 2**16)

@@ -1,4 +1,4 @@
-"""Video files, decoded on demand, and folders of them by class."""
+"""Video files, decoded on demand."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer
-from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.photographs import THREADS, shown
 from setclr.data.writing import writable
 from setclr.extras import extra
@@ -174,20 +173,3 @@ def squared(frame: Any, size: int) -> np.ndarray:
     top, left = (height - size) // 2, (width - size) // 2
     square = pixels[top : top + size, left : left + size]
     return np.ascontiguousarray(np.rot90(square, round(frame.rotation / 90)))
-
-
-def folder_files(root: Path, split: str) -> tuple[list[Path], list[int], tuple[str, ...]]:
-    """The videos of ROOT/train/CLASS or ROOT/test/CLASS, sorted by class and name, their labels and the
-    classes.
-
-    Raises ValueError, naming the folder, if test has other classes than train.
-    """
-    needed = "PATH needs PATH/train/CLASS/VIDEO and PATH/test"
-    train = folders = class_folders(root / "train", needed)
-    if split == "test":
-        folders = class_folders(root / split, needed)
-        same_names(root / "train", root / split, train, folders)
-    files = files_of_classes(folders, "videos")
-    paths = [Path(path) for of_class in files.values() for path in of_class]
-    labels = [label for label, of_class in enumerate(files.values()) for _ in of_class]
-    return paths, labels, tuple(map(shown, files))

@@ -39,16 +39,6 @@ def to_pixels(stored: Tensor) -> Tensor:
     return (stored.float() - ZERO) / STEPS * (REACH * stored.shape[-2])
 
 
-def flow_of_clips(clips: Tensor, cache: str | Path) -> Tensor:
-    """The flow of clips (N, 3, F, H, W) uint8 as bytes (N, 2, F − 1, H, W), by `tv_l1`.
-
-    It is computed once and kept in a file of the folder `cache`, named by a hash of the clips. Cost: that
-    of `tv_l1` for each clip.
-    """
-    key = clips.numpy().tobytes() + repr(clips.shape).encode()
-    return computed_once(Path(cache), key, lambda: torch.stack([to_bytes(tv_l1(clip)) for clip in clips]))
-
-
 def computed_once(cache: Path, key: bytes, compute: Callable[[], Tensor]) -> Tensor:
     """The flow, bytes, in the folder's file for this key. If there is none, it is computed, and kept there
     with a checksum. Raises ValueError where the file is damaged."""

@@ -9,15 +9,13 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, integer
+from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.labels import checked_labels
-from setclr.data.patches import PHOTOGRAPHS
-from setclr.data_sets import SPLITS
-from setclr.recipes.video import MODALITIES, MOVING
-from setclr.video.files import VideoFiles, folder_files, frames_of
-from setclr.video.flow import flow_of_clips, to_bytes
-from setclr.video.moving import MOTIONS, moving_patches
-
-FOLDER = "folder:"
+from setclr.data.photographs import shown
+from setclr.data_sets import FOLDER, SPLITS
+from setclr.recipes.registry import collections, missing
+from setclr.recipes.video import MODALITIES
+from setclr.video.files import VideoFiles, frames_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,12 +71,6 @@ class VideoSet:
             raise ValueError(f"videos must be a tensor for this, got {len(self)} files; cut clips of them")
         return self.videos
 
-    def fingerprint(self) -> bytes:
-        """The first and the last video, or the names of all files with their folders'."""
-        if isinstance(self.videos, Tensor):
-            return self.videos[[0, -1]].cpu().numpy().tobytes()
-        return "\n".join("/".join(path.parts[-2:]) for path in self.videos.paths).encode(errors="replace")
-
     @property
     def side(self) -> int:
         """The side of a frame, in pixels."""
@@ -106,31 +98,29 @@ def load_videos(
 ) -> VideoSet:
     """The video set of that name.
 
-    "moving-patches": made here, labelled by photograph and by motion. "folder:PATH":
-    PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO.
+    "folder:PATH": PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO. Other names are those that packages
+    register (`recipes.registry.Collection`), "moving-patches" with the course.
 
-    `modality`: "rgb", or "flow", by TV-L1, computed once and kept under `root`/flow. For moving-patches
-    also "camera flow", the true one. `size`: side in pixels to which files are decoded; None is 128.
+    `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; or "camera flow", the
+    true one, where the camera is known. `size`: side in pixels to which files are decoded; None is 128.
 
     Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
     Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
     """
-    if not str(name).startswith(FOLDER):
-        choice("name", name, [MOVING], hint=f"or give {FOLDER}PATH")
-    known = MODALITIES if name == MOVING else MODALITIES[:2]
-    choice("modality", modality, known, hint="only moving-patches has a camera that is known")
     choice("split", split, SPLITS)
-    cache = Path(root) / "flow"
-    if name == MOVING:
-        return of_patches(split, modality, cache)
-    paths, labels, classes = folder_files(Path(os.path.expanduser(name.removeprefix(FOLDER))), split)
-    files = VideoFiles(paths, size or 128, cache if modality == "flow" else None)
-    return VideoSet(files, {"class": torch.tensor(labels)}, {"class": classes})
-
-
-def of_patches(split: str, modality: str, cache: Path) -> VideoSet:
-    clips, true_flow, photographs, motions = map(torch.from_numpy, moving_patches(split))
-    if modality != "rgb":
-        clips = flow_of_clips(clips, cache) if modality == "flow" else to_bytes(true_flow)
-    classes = {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS}
-    return VideoSet(clips, {"photograph": photographs, "motion": motions}, classes)
+    if not str(name).startswith(FOLDER):
+        registered = {key: load for one in collections() for key, load in getattr(one, "videos", {}).items()}
+        choice("name", name, [*registered, f"{FOLDER}PATH"], missing())
+        return registered[name](split, modality, root)
+    choice("modality", modality, MODALITIES[:2], hint="the camera of a folder's videos is not known")
+    folder = Path(os.path.expanduser(name.removeprefix(FOLDER)))
+    needed = "PATH needs PATH/train/CLASS/VIDEO and PATH/test"
+    train = classes = class_folders(folder / "train", needed)
+    if split == "test":
+        classes = class_folders(folder / split, needed)
+        same_names(folder / "train", folder / split, train, classes)
+    files = files_of_classes(classes, "videos")
+    cache = Path(root) / "flow" if modality == "flow" else None
+    videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
+    labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
+    return VideoSet(videos, {"class": labels}, {"class": tuple(map(shown, files))})

@@ -3,13 +3,12 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, number
+from setclr.checks import choice
 from setclr.data.streaming import streamed
 from setclr.seeding import seeded
 from setclr.training.grad_cache import Group
@@ -31,19 +30,7 @@ def video_views(name: str, size: int, flip: float = 0.5, count: int = 2) -> tupl
     """The view of that name, a key of VIDEO, of `size` pixels, `count` times. A clip is mirrored with
     probability `flip`; use 0 where left and right differ in meaning. Raises ValueError for another name
     or flip."""
-    number("flip", flip, least=0, most=1, hint="it is a probability")
     return (replace(VIDEO[choice("name", name, VIDEO)], size=size, flip=flip),) * count
-
-
-def chance(
-    views: Sequence[View], n: int, generator: torch.Generator, first: int = 0, batch: int | None = None
-) -> tuple[Tensor, Tensor]:
-    """Everything random in V views of n videos: where clips begin (n, V), 0 to 1, and `views.draw`'s numbers.
-
-    `first` is the place of the first video in a batch of that size; None: they are the whole batch.
-    """
-    places = torch.rand(batch or n, len(views), generator=generator)[first : first + n]
-    return places, draw(views, n, generator, first)
 
 
 def clip_views(clips: Tensor, views: Sequence[View], draws: Tensor) -> Tensor:
@@ -83,15 +70,14 @@ def flow_view(clips: Tensor, view: View, draws: Tensor) -> Tensor:
     return (255 * seen - ZERO) / STEPS * factor
 
 
-def ten_crops(clips: Tensor, share: float = 7 / 8, size: int | None = None) -> Tensor:
+def ten_crops(clips: Tensor, size: int | None = None) -> Tensor:
     """Ten crops of clips (N, C, T, H, H) uint8: corners and middle, and these five mirrored.
 
-    Returns (10, N, C, T, S, S) float32. Each crop is a square of `share` of the side, resized to `size`
-    pixels, or to H. Raises ValueError for a share that is not above 0 and at most 1.
+    Returns (10, N, C, T, S, S) float32. Each crop is a square of 7/8 of the side, resized to `size`
+    pixels, or to H.
     """
-    number("share", share, above=0, most=1)
     H = clips.shape[-1]
-    side = round(share * H)
+    side = round(7 / 8 * H)
     room = H - side
     corners = [(0, 0), (0, room), (room, 0), (room, room), (room // 2, room // 2)]
     fast = H / side if clips.shape[1] == 2 else 1.0  # a crop that is enlarged moves faster
@@ -130,9 +116,17 @@ class ClipViews:
         return len(self.videos)
 
     def digest(self) -> str:
-        parts = [labels.numpy().tobytes() for labels in self.videos.labels.values()]
-        whole = b"".join([repr(dict(self.videos.classes)).encode(), *parts, self.videos.fingerprint()])
-        return f"{len(self)} videos with checksum {sha256(whole).hexdigest()[:12]}"
+        """How many videos these are, and a checksum of classes, labels, and the first and the last video; of
+        files, the names of all with their folders'."""
+        videos, checksum = self.videos.videos, sha256(repr(dict(self.videos.classes)).encode())
+        for labels in self.videos.labels.values():
+            checksum.update(labels.numpy().tobytes())
+        if isinstance(videos, Tensor):
+            checksum.update(videos[[0, -1]].cpu().numpy().tobytes())
+        else:
+            names = "\n".join("/".join(path.parts[-2:]) for path in videos.paths)
+            checksum.update(names.encode(errors="replace"))
+        return f"{len(self)} videos with checksum {checksum.hexdigest()[:12]}"
 
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
@@ -142,15 +136,14 @@ class ClipViews:
         def asked() -> Iterator[tuple[Tensor, Tensor]]:
             for step in steps:
                 n, generator = len(step.indices), seeded(*step.key)
-                places, draws = chance(self.views, n, generator, step.first, len(step.batch))
-                waiting.append(draws)
-                yield step.indices, places
+                places = torch.rand(len(step.batch), len(self.views), generator=generator)
+                waiting.append(draw(self.views, n, generator, step.first))
+                yield step.indices, places[step.first : step.first + n]
 
-        cut = partial(clips_of, self.videos, self.frames, self.stride)
-        for clips in streamed(cut, asked(), 0 if isinstance(self.videos.videos, Tensor) else workers, device):
+        in_ram = isinstance(self.videos.videos, Tensor)
+        for clips in streamed(self._cut, asked(), 0 if in_ram else workers, device):
             yield [clip_views(clips, self.views, waiting.popleft())]
 
-
-def clips_of(videos: VideoSet, frames: int, stride: int, asked: tuple[Tensor, Tensor]) -> Tensor:
-    """The clips (V, n, C, T, H, W) uint8 of these videos at these places."""
-    return videos.cut(*asked, frames, stride)
+    def _cut(self, asked: tuple[Tensor, Tensor]) -> Tensor:
+        """The clips (V, n, C, T, H, W) uint8 of these videos at these places."""
+        return self.videos.cut(*asked, self.frames, self.stride)

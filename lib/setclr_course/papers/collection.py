@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from setclr.data import ImageSet
     from setclr.evaluation.protocols import Protocol
     from setclr.losses import Objective
+    from setclr.video import VideoSet
 
 
 class Papers:
-    """The papers' recipes, printed numbers, protocols, data sets and baselines
+    """The papers' recipes, printed numbers, protocols, data sets, videos and baselines
     (`setclr.recipes.registry.Collection`). Modules that are slow to import are imported on first use."""
 
     @cached_property
@@ -43,6 +44,12 @@ class Papers:
         from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, splits_of
 
         return {name: partial(splits_of, name) for name in (*BENCHMARKS, *WHOLE)}
+
+    @cached_property
+    def videos(self) -> "dict[str, Callable[[str, str, str | Path], VideoSet]]":
+        from setclr_course.papers.moving import MOVING, video_set
+
+        return {MOVING: video_set}
 
     @cached_property
     def losses(self) -> "dict[str, type[Objective]]":

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 from setclr.recipes.registry import Published
 
-FILES = ("small", "qare", "groco", "iot", "mmcl")
+FILES = ("untuned", "small", "qare", "groco", "iot", "mmcl")
 PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that are not fields of its recipe
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 @cache
 def rows() -> Rows:
-    """The content of the five files. They are read once."""
+    """The content of these files. They are read once."""
     return read(Path(__file__).with_name(f"{name}.toml") for name in FILES)
 
 

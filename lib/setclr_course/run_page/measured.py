@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr.data import ImageSet
-from setclr.evaluation.matching import matching_accuracy
-from setclr.evaluation.neighbours import retrieval_at_1
+from setclr.evaluation.neighbours import matching_accuracy, retrieval_at_1
 from setclr.evaluation.protocols import OWN, protocol_named
 from setclr.experiments.kinds.image import check_classes, embedder, encoders, measure
 from setclr.experiments.run import Run

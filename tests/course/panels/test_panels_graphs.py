@@ -14,12 +14,12 @@ from setclr.graphs.views import AUGMENTATIONS
 from setclr.losses import parse
 from setclr.recipes import GraphRecipe
 from setclr.seeding import seeded
-from setclr.video import moving
 from setclr_course import panels
 from setclr_course.kit.inner import tv_l1
 from setclr_course.kit.palette import PURPLE
 from setclr_course.panels.clips import clip_strips, moving_camera, nearest_clips, video_column
 from setclr_course.panels.graphs import drawn, molecule_matching
+from setclr_course.papers import moving
 from setclr_course.search.statistics import paired
 
 LOSSES = {  # what the panel of matched molecules computes in numpy, as the library makes it

@@ -140,8 +140,8 @@ WORKS = {  # with a word that it says
     "data": "photo-patches",
     f"pretrain photo-infonce --out run {SHORT} --precision float32": "seconds",
     f"campaign photo-infonce@0 {SHORT}": "photo-infonce-seed0: knn",
-    "recipes graphs groco": "graphs-proteins-groco",
-    "recipes moving": "moving-rgb-groco",
+    "recipes graph": "graph-infonce",
+    "recipes video": "video-infonce",
     "evaluate run --record record.json": "untrained",
     "embed run tree --size 16": "features of 32 images",
     "export run": "conv4, 3 channels",
@@ -150,6 +150,7 @@ WORKS = {  # with a word that it says
 NEEDS = [
     "recipes qare-table2-conv4-cifar10-simclr", "pretrain qare-table2-conv4-cifar10-simclr --out other",
     "campaign qare-table2", "search groco-table8a", "evaluate run --protocol groco", "evaluate run --all",
+    "pretrain video-infonce --data moving-patches --out other",
 ]  # fmt: skip
 MISSING = "with the course, which is not installed: clone the repository and run `make`"
 

@@ -289,7 +289,7 @@ def films(folder: Path, test: str = "test") -> str:
 OWN = {
     "photographs": ("photo-infonce", photographs, ["--batch", "8", "--size", "32"], "knn", 48),
     "tensors": ("graphs-mutag-groco", graphs_as_tensors, [], "svm", 60),
-    "films": ("moving-rgb-infonce", films, ["--frames", "4", "--batch", "8"], "retrieval@1", 16),
+    "films": ("video-infonce", films, ["--frames", "4", "--batch", "8"], "retrieval@1", 16),
 }
 
 

@@ -289,12 +289,11 @@ BAD = [
         for x in (torch.full((2, 3), torch.nan), torch.ones(2, 3).requires_grad_())
     ],
     (dict(x=torch.ones(2, 4)), r"graphs\[1\].x must be \(n, 3\)"),
-    (dict(edge_index=torch.tensor([[0], [2]])), r"graphs\[1\] must be a graph of 2 nodes.* larger .*found 2"),
-    (dict(edge_index=torch.zeros(3, 1).long()), r"graphs\[1\] must be a graph .*shape \[2, num_edges\]"),
+    (dict(edge_index=torch.tensor([[0], [2]])), r"graphs\[1\].edge_index must join nodes 0 to 1, .* got 2"),
+    (dict(edge_index=torch.zeros(3, 1).long()), r"graphs\[1\].edge_index must be .*got \(3, 1\)"),
     (dict(edge_index=torch.zeros(2, 1)), r"edge_index must be an int64 tensor .*got \(2, 1\) torch.float32"),
     (dict(edge_index=None), r"torch.empty\(2, 0"),
     (dict(y=torch.tensor([1])), r"graphs must all have a label y, or none; graphs\[0\] has none"),
-    (dict(num_nodes=99), "num_nodes must be that of x, .*, got 99"),
     (dict(edge_weight=torch.ones(2)), r"graphs\[1\] has edge_weight, which would not be used; delete it"),
 ]
 

@@ -1,4 +1,4 @@
-"""Videos: cameras, flow, files, views, encoders, training and records, by their laws and outside programs."""
+"""Videos: flow, files, views, encoders, training and records, by their laws and outside programs."""
 
 import os
 import wave
@@ -19,73 +19,21 @@ from torchvision.models.video import s3d
 
 from setclr import video
 from setclr.cli import main
-from setclr.data.patches import PHOTOGRAPHS
 from setclr.evaluation.videos import pointing, video_accuracies, video_features
 from setclr.experiments import pretrain
 from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES, VideoRecipe
 from setclr.seeding import seeded
-from setclr.video import files, flow, moving
+from setclr.video import files, flow
 from setclr.views import View, apply, draw, parameters
+from setclr_course.papers.moving import MOTIONS, camera_flow, drive, moving_patches
 from setclr_course.papers.tables import video_results
 
 SEEDS = st.integers(0, 2**31)
-SPEEDS = {"pan": (-2.0, 2.0), "zoom": (1.0, 1.1), "turn": (0.0, 0.1)}
-
-
-@st.composite
-def cameras(draw_):
-    motion = draw_(st.sampled_from(moving.MOTIONS))
-    speed = draw_(st.floats(*SPEEDS[motion.split()[0]] if motion != "still" else (0, 0)))
-    made = video.drive(motion, speed, draw_(st.floats(10, 60)), draw_(st.integers(2, 9)))
-    return made._replace(centre=made.centre + 100)
-
-
-@settings(max_examples=20)
-@given(cameras(), st.integers(2, 12))
-def test_the_flow_leads_to_the_same_place_of_the_picture(camera, side):
-    """By hand, a pixel at a time: where it looks, and where the next frame sees that place."""
-    found = video.camera_flow(camera, side)
-    for t in range(len(camera.side) - 1):
-        for row, column in ((0, 0), (side - 1, 0), (side // 2, side - 1)):
-            right, down = found[t, :, row, column]
-            here = looks_at(camera, t, column + 0.5, row + 0.5, side)
-            there = looks_at(camera, t + 1, column + 0.5 + right, row + 0.5 + down, side)
-            assert np.allclose(here, there, atol=1e-9)
-
-
-def looks_at(camera, t, x, y, side):
-    """The place of the picture, to the right and down, at a point of a frame."""
-    x, y = x / side - 0.5, y / side - 0.5
-    cos, sin = np.cos(camera.angle[t]), np.sin(camera.angle[t])
-    down, right = camera.centre[t]
-    width = camera.side[t]
-    return right + width * (cos * x - sin * y), down + width * (sin * x + cos * y)
-
-
-def test_a_camera_films_what_lies_there():
-    """A ramp tells each place: the mean over a pixel is the value at its middle."""
-    ramp = np.arange(200.0)[:, None] + 3 * np.arange(200.0)
-    camera = video.drive("turn right", 0.05, 40, 5)
-    camera = camera._replace(centre=camera.centre + 100)
-    seen = video.film(ramp, camera, 8)
-    for t in range(5):
-        right, down = looks_at(camera, t, 2.5, 5.5, 8)
-        assert seen[t, 0, 5, 2] == pytest.approx(3 * (right - 0.5) + down - 0.5)
-
-
-def test_the_picture_moves_against_the_camera():
-    for way, right, down in (("right", -1.5, 0), ("left", 1.5, 0), ("down", 0, -1.5), ("up", 0, 1.5)):
-        found = video.camera_flow(video.drive(f"pan {way}", 1.5, 32))
-        assert np.allclose(found[:, 0], right) and np.allclose(found[:, 1], down)
-    out = video.camera_flow(video.drive("zoom in", 1.1, 32))
-    assert (out[:, 0, :, -1] > 0).all() and (out[:, 0, :, 0] < 0).all() and (out[:, 1, -1] > 0).all()
-    turned = video.camera_flow(video.drive("turn right", 0.05, 32))
-    assert (turned[:, 0, 0] < 0).all() and (turned[:, 0, -1] > 0).all()
 
 
 def test_tv_l1_is_scikit_images_with_the_columns_first():
-    clip = torch.from_numpy(moving.moving_patches("test").clips[70][:, :3])
+    clip = torch.from_numpy(moving_patches("test").clips[70][:, :3])
     red, green, blue = (clip[i, :2].double().numpy() / 255 for i in range(3))
     gray = (0.2989 * red + 0.587 * green + 0.114 * blue).astype(np.float32)
     down, right = optical_flow_tvl1(gray[0], gray[1])
@@ -98,30 +46,6 @@ def test_bytes_hold_a_flow_up_to_half_a_step_and_clip_what_is_faster(pixels):
     assert (flow.to_pixels(flow.to_bytes(x)) - x).abs().max() <= 4 / 127 / 2 + 1e-5
     faster = torch.tensor([9.0, -9.0])[:, None, None, None].expand(2, 1, 32, 32)
     assert flow.to_bytes(faster)[:, 0, 0, 0].tolist() == [255, 1]
-
-
-def test_moving_patches_are_whole_and_the_same_again(monkeypatch):
-    made = moving.moving_patches("test")
-    assert made.clips.shape == (324, 3, 12, 32, 32) and made.clips.dtype == np.uint8
-    assert made.flow.shape == (324, 2, 11, 32, 32)
-    pairs = list(zip(made.photographs.tolist(), made.motions.tolist()))
-    assert {pairs.count(pair) for pair in set(pairs)} == {2} and len(set(pairs)) == len(PHOTOGRAPHS) * 9
-    still = made.motions == moving.MOTIONS.index("still")
-    moves = np.abs(np.diff(made.clips.astype(int), axis=2)).max((1, 2, 3, 4))
-    assert (moves[still] == 0).all() and (moves[~still] > 0).all()
-    monkeypatch.setattr(moving, "PHOTOGRAPHS", list(PHOTOGRAPHS)[:2])
-    again = moving.moving_patches.__wrapped__("test")
-    assert all(np.array_equal(a[: 2 * 9 * 2], b) for a, b in zip(made, again))
-
-
-def test_no_camera_leaves_its_block():
-    """Nor does it, so, film what belongs to the other split."""
-    grey, rng = np.random.default_rng(0).normal(128, 60, (200, 240)), np.random.default_rng(1)
-    corners = np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
-    for motion in moving.MOTIONS * 5:
-        camera = moving.draw_camera(grey, np.array([[1, 2]]), motion, rng)
-        rows, columns = np.moveaxis(moving.looked_at(camera, corners), -1, 0)
-        assert rows.min() >= 50 and rows.max() <= 100 and columns.min() >= 120 and columns.max() <= 180
 
 
 def clips(seed=0, n=3, channels=3, frames=4, side=32):
@@ -143,10 +67,10 @@ def test_all_frames_of_a_clip_get_the_view_of_one_image(name):
 def test_the_view_of_a_flow_is_the_flow_of_the_view(seed, motion, mirrored, share):
     """Both from the camera: the camera of the crop is another one, which looks at a part."""
     low = {"pan left": 1.0, "zoom in": 1.05, "turn right": 0.05}[motion]
-    camera = video.drive(motion, low, 32, 3)
+    camera = drive(motion, low, 32, 3)
     view = View(size=32, scale=(share, share), ratio=(1, 1), flip=float(mirrored))
     draws = draw([view], 1, seeded(seed))
-    true = video.camera_flow(camera)
+    true = camera_flow(camera)
     stored = flow.to_bytes(torch.from_numpy(true).float().transpose(0, 1))[None]
     seen = video.clip_views(stored[None], [view], draws)[0, 0] * 4  # an eighth of 32 pixels
     top, left, height, _ = parameters([view], draws, 32, 32).box[0, 0].tolist()
@@ -312,17 +236,6 @@ def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypa
         cut(tmp_path / "file")
 
 
-def test_the_flow_of_clips_is_kept_by_what_they_show(tmp_path):
-    x = clips(1, n=2, frames=3)
-    first = video.flow_of_clips(x, tmp_path)
-    (path,) = tmp_path.glob("*.npz")
-    assert torch.equal(video.flow_of_clips(x, tmp_path), first)
-    assert torch.equal(first[0], flow.to_bytes(video.tv_l1(x[0])))
-    np.savez(path, other=np.zeros(3))
-    with pytest.raises(ValueError, match="is damaged .*; remove it, and the flow is computed again"):
-        video.flow_of_clips(x, tmp_path)
-
-
 def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_path):
     good, cut = tmp_path / "good.mp4", tmp_path / "cut.mp4"
     write_video(good, stripes(40))
@@ -377,9 +290,9 @@ def test_what_is_known_is_what_scikit_learns_neighbours_say():
 def test_features_of_nothing_are_near_nothing():
     """First weights give a still clip's flow features of 0, and a tie with all would be luck."""
     true, encoder = few("camera flow"), first_weights("camera flow")
-    still = true[1].labels["motion"] == moving.MOTIONS.index("still")
+    still = true[1].labels["motion"] == MOTIONS.index("still")
     assert not video_features(encoder, true[1], 4)[still].any()
-    moves = [(x.labels["motion"] != moving.MOTIONS.index("still")).long() for x in true]
+    moves = [(x.labels["motion"] != MOTIONS.index("still")).long() for x in true]
     alike = [video.VideoSet(x.tensor, {"moves": y}, {"moves": ("no", "yes")}) for x, y in zip(true, moves)]
     found = video_accuracies(encoder, *alike, 4)["moves"]["retrieval@1"]
     assert found == pytest.approx(100 * float((~still).float().mean()), abs=0.01)
@@ -419,7 +332,8 @@ def test_table_5_has_its_queues_and_its_numbers_of_rgb():
 
 @pytest.mark.parametrize("call, said", [
     (lambda x, path: video.load_videos("moving"), "name must be .*moving-patches"),
-    (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), "only moving-patches has"),
+    (lambda x, path: video.load_videos("moving-patches", modality="depth"), "modality must be .*camera flow"),
+    (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), "folder's videos is not"),
     (lambda x, path: video.load_videos(f"folder:{path}/no"), "train is no folder; .*PATH/train/CLASS/VIDEO"),
     (lambda x, path: video.load_videos(f"folder:{path}", "test"), "train/ant has no counterpart in .*test"),
     (lambda x, path: pretrain(replace(RECIPE, frames=13), data=x), "a video has 12 frames, and 13 of them"),

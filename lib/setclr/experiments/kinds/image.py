@@ -27,8 +27,7 @@ from setclr.data.photographs import Photographs, decode
 from setclr.data.sets import validation_split
 from setclr.data_sets import FOLDER
 from setclr.evaluation.frozen import features, pixels
-from setclr.evaluation.matching import matching_accuracy
-from setclr.evaluation.neighbours import accuracy, check_labels, neighbours, vote
+from setclr.evaluation.neighbours import accuracy, check_labels, matching_accuracy, neighbours, vote
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_named
 from setclr.experiments.kinds import SPLITS

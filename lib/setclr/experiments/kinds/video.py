@@ -5,17 +5,17 @@ from mimetypes import guess_type
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 
 from setclr.data.folders import files_below, without_damaged
 from setclr.data.photographs import shown
+from setclr.data_sets import FOLDER
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.kinds import split_of
 from setclr.experiments.run import Features, OnEpoch, Run, beside_untrained
 from setclr.models import head as make_head
-from setclr.recipes.video import MOVING, VideoRecipe
+from setclr.recipes.video import VideoRecipe
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
 from setclr.video.files import decoded
 
@@ -56,9 +56,7 @@ def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
     Their names are as "motion retrieval@1", or "retrieval@1" if there is one kind of label
     (`evaluation.videos.video_accuracies`).
     """
-    recipe = run.recipe
-    clips = recipe.frames, recipe.stride, recipe.size, moments_of(run)
-    scores = video_accuracies(run.encoder, train, test, *clips, recipe.seed)
+    scores = video_accuracies(run.encoder, train, test, *clips_of(run, run.recipe.size), run.recipe.seed)
     prefix = {thing: f"{thing} " * (len(scores) > 1) for thing in scores}
     return {prefix[thing] + name: x for thing, of in scores.items() for name, x in of.items()}
 
@@ -66,22 +64,20 @@ def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
 evaluate = partial(beside_untrained, accuracies)
 
 
-def moments_of(run: Run) -> int:
-    """At how many moments the encoder sees a video: ten, or one for the short ones of moving-patches."""
-    return 1 if run.recipe.data == MOVING else 10
+def clips_of(run: Run, size: int) -> tuple[int, int, int, int]:
+    """Which clips the encoder sees of a video: frames, stride, size, and at how many moments, ten for files,
+    one for the short videos of other sets."""
+    return run.recipe.frames, run.recipe.stride, size, 10 if run.recipe.data.startswith(FOLDER) else 1
 
 
 def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False) -> Features:
     """`place` is a folder with video files in it, at any depth."""
-    recipe = run.recipe
     is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
     files = files_below(place, is_video, "video files (.mp4, .avi, …)", warn=True)
-    side = size or recipe.size
+    side = size or run.recipe.size
     paths = [*map(Path, without_damaged(files, lambda x: decoded(Path(x), side)) if skip_damaged else files)]
     if run.channels == 2:
         raise ValueError("the run must be of colours to embed files, got one of flow")
-    labels = {"none": torch.zeros(len(paths), dtype=torch.long)}
-    videos = VideoSet(VideoFiles(paths, side), labels, {"none": ("none",)})
-    clips = recipe.frames, recipe.stride, side, moments_of(run)
-    features = video_features(run.encoder, videos, *clips, batch=batch)
+    videos = VideoSet(VideoFiles(paths, side), {}, {})
+    features = video_features(run.encoder, videos, *clips_of(run, side), batch=batch)
     return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])

@@ -1,15 +1,23 @@
 """The video set moving-patches: a virtual camera films the photographs of photo-patches; with true flow."""
 
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.random import Generator, default_rng
 from scipy.ndimage import map_coordinates
+from torch import Tensor
 
+from setclr.checks import choice
 from setclr.data import patches
 from setclr.data.patches import PHOTOGRAPHS, SIDE
+from setclr.recipes.video import MODALITIES
+from setclr.video.flow import computed_once, to_bytes, tv_l1
+from setclr.video.sets import VideoSet
 
+MOVING = "moving-patches"
 FRAMES = 12
 PER_PAIR = {"train": 8, "test": 2}  # clips of each photograph under each motion
 WINDOW = (20, 48)  # side of the middle frame, in pixels of the photograph
@@ -124,3 +132,25 @@ def moving_patches(split: str) -> Filmed:
             flow.append(camera_flow(camera).transpose(1, 0, 2, 3).astype(np.float32))
     pairs = np.indices((len(PHOTOGRAPHS), len(MOTIONS))).reshape(2, -1).repeat(PER_PAIR[split], axis=1)
     return Filmed(np.stack(clips), np.stack(flow), *pairs)
+
+
+def video_set(split: str, modality: str, root: str | Path) -> VideoSet:
+    """The set moving-patches, labelled by photograph and by motion, in colours, "rgb", or as flow: "flow" by
+    TV-L1, computed once and kept under `root`/flow, "camera flow" the true one. Raises ValueError for another
+    modality."""
+    choice("modality", modality, MODALITIES)
+    clips, true_flow, photographs, motions = map(torch.from_numpy, moving_patches(split))
+    if modality != "rgb":
+        clips = flow_of_clips(clips, Path(root) / "flow") if modality == "flow" else to_bytes(true_flow)
+    classes = {"photograph": tuple(PHOTOGRAPHS), "motion": MOTIONS}
+    return VideoSet(clips, {"photograph": photographs, "motion": motions}, classes)
+
+
+def flow_of_clips(clips: Tensor, cache: Path) -> Tensor:
+    """The flow of clips (N, 3, F, H, W) uint8 as bytes (N, 2, F − 1, H, W), by `tv_l1`.
+
+    It is computed once and kept in a file of the folder `cache`, named by a hash of the clips. Cost: that
+    of `tv_l1` for each clip.
+    """
+    key = clips.numpy().tobytes() + repr(clips.shape).encode()
+    return computed_once(cache, key, lambda: torch.stack([to_bytes(tv_l1(clip)) for clip in clips]))
