@@ -43,15 +43,15 @@ class ImageRecipe(Recipe):
     normalised: str = one_of("none", NORMALISED)
     """Normalise colours before the encoder, by the mean and deviation of this data set or of each "image"
     alone; "none" leaves them."""
-    layers: int = whole(2, 1, 64)
+    layers: int = whole(2, 1, 16)
     """Linear layers of the projection head."""
-    hidden: int = whole(256, 1, 2**16)
+    hidden: int = whole(256, 1, 2**14)
     """Width of the projection head's hidden layers."""
     activation: str = one_of("leaky_relu", ACTIVATIONS)
     """Activation between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
-    embedding: int = whole(64, 1, 2**16)
+    embedding: int = whole(64, 1, 2**14)
     """E: dimensions of the embeddings that the loss sees."""
-    predictor: int = whole(0, 0, 64)
+    predictor: int = whole(0, 0, 16)
     """Linear layers between head and loss, on the side of the first encoder alone (MoCo v3)."""
 
     def __post_init__(self) -> None:

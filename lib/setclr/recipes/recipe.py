@@ -51,7 +51,7 @@ class Recipe:
     candidates (MoCo). None: no such encoder; views are compared with one another."""
     key_schedule: str = one_of("constant", ("constant", "cosine"))
     """Schedule of `key_momentum`: "constant", or "cosine", rising to 1 (MoCo v3)."""
-    queue: int = whole(0, 0, 10**7)
+    queue: int = whole(0, 0, 2**20)
     """Number of keys of earlier batches used as further negatives; MoCo's loss, candidates="memory", takes
     no others."""
     optimiser: str = one_of("adam", ("adam", "adamw", "sgd", "lars"))
