@@ -1,6 +1,5 @@
 """Pretrain an encoder from a recipe, on one process or many; an interrupted run can be resumed."""
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from setclr.recipes import Recipe, loss_schedule
 from setclr.training.checkpoint import locked
 from setclr.training.devices import choose_device
 from setclr.training.distributed import from_first
-from setclr.training.metrics import Metric
 from setclr.training.trainer import Trainer
 
 
@@ -24,8 +22,7 @@ def pretrain(
     recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
     device: str | None = None, on_epoch: OnEpoch | None = None,
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
-    metrics: Sequence[Metric] = (), data: Any = None, keep_every: int | None = None,
-    models: Models | None = None,
+    data: Any = None, keep_every: int | None = None, models: Models | None = None,
 ) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
@@ -44,7 +41,7 @@ def pretrain(
     1
 
     Args:
-        out, resume, metrics, keep_every: as in `Trainer.fit`.
+        out, resume, keep_every: as in `Trainer.fit`.
         root: where data sets are found and downloaded to.
         device, workers, compiled, deterministic: as in `training.Machine`.
         on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
@@ -92,7 +89,7 @@ def pretrain(
                 run.rows = [dict(row) for row in trainer.rows]
                 return None if on_epoch is None else on_epoch(run)
 
-            run.rows = list(trainer.fit(out, False, with_history, metrics, run.about, scheduled, keep_every))
+            run.rows = list(trainer.fit(out, False, with_history, run.about, scheduled, keep_every))
             run.precision, run.compiled = trainer.precision.name, trainer.compiled
     run.take_best()
     parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()

@@ -3,12 +3,13 @@
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import integer
@@ -22,7 +23,6 @@ from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
-from setclr.training.metrics import Metric, advance, progress_bar
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.source import Source
@@ -117,9 +117,8 @@ class Trainer:
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
-        on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
-        about: Callable[[], dict] = dict, before_epoch: Callable[[int], object] | None = None,
-        keep_every: int | None = None,
+        on_epoch: Callable[["Trainer"], dict | None] | None = None, about: Callable[[], dict] = dict,
+        before_epoch: Callable[[int], object] | None = None, keep_every: int | None = None,
     ) -> list[dict]:  # fmt: skip
         """Train the epochs that remain; afterwards encoder, head and predictor are in eval mode.
 
@@ -133,7 +132,6 @@ class Trainer:
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
                 must not call functions that need all processes, such as `features` without shared=False.
-            metrics: called on the first process after every epoch with the history (`training.metrics`).
             about: returns plain data that each checkpoint keeps beside the trainer's state.
             before_epoch: called with the number of each epoch, from 0, before it begins, on every process.
             keep_every: also keep the checkpoint of every so many epochs, as out/epoch-10.pt and so on.
@@ -144,65 +142,60 @@ class Trainer:
         integer("keep_every", 1 if keep_every is None else keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
-            if out:
-                distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
-            if out and resume and not self.step:
-                stored = distributed.from_first(lambda: checkpoint.stored(out))
-                if stored:
-                    self.load_state_dict(stored, str(out))
+            writer = self._prepared(out, resume, about, stack) if out else None
             torch.manual_seed(self.batches.seed)  # for dropout and the like
             if self.random:
                 torch.set_rng_state(self.random["cpu"])
                 if "cuda" in self.random and self.device.type == "cuda":
                     torch.cuda.set_rng_state(self.random["cuda"], self.device)
-            writer = None
-            if out:
-                writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
-                stack.callback(writer.thread.shutdown)
-                nbytes = sum(p.nbytes for p in self.model.parameters())
-                distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
-            self._run(writer, on_epoch, metrics, before_epoch, keep_every)
-        self.model.eval()
-        return self.rows
-
-    def _run(
-        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
-        metrics: Sequence[Metric], before_epoch: Callable[[int], object] | None, keep_every: int | None,
-    ) -> None:  # fmt: skip
-        """Train the epochs that remain, with checkpoints as `fit` says."""
-        begun, total, name = self.step, self.epochs * self.steps, type(self.loss).__name__
-        with Interruption() as stop, progress_bar(name, total, begun, shown=rank() == 0) as bar:
+            stop, bar = stack.enter_context(Interruption()), stack.enter_context(self._progress_bar())
             while not self.finished:
                 if before_epoch:
                     before_epoch(self.step // self.steps)
                 for _ in self.epoch():
-                    advance(bar, timed=self.step > begun + 1)  # the first step compiles
+                    bar.update()
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    stopped = self._stopped(stop)
-                    if self.within_epoch and stopped:
-                        break
-                    if self.within_epoch and self.losses_checked:
-                        self._write_if_due(writer, CHECKPOINT_SECONDS)
-                else:
-                    self._end_epoch(writer, on_epoch, metrics)
-                    kept = keep_every and len(self.rows) % keep_every == 0
-                    copies = [f"epoch-{len(self.rows)}.pt"] if kept else []
-                    self._write_if_due(writer, min(EPOCH_SECONDS, CHECKPOINT_SECONDS), self.finished, *copies)
-                if stopped and not self.finished:
-                    self._write_if_due(writer, 0, last=True)
-                    nothing = "nothing was saved, since out= was not given"
-                    held = f"{writer.out} holds it: repeat the call to go on" if writer else nothing
-                    raise Interrupted(f"stopped after step {self.step} of {total}; {held}", stop.asked)
+                    stopped, seconds, copies = self._stopped(stop), CHECKPOINT_SECONDS, []
+                    if not self.within_epoch:
+                        self._end_epoch(out, on_epoch)
+                        seconds = min(EPOCH_SECONDS, CHECKPOINT_SECONDS)
+                        if keep_every and len(self.rows) % keep_every == 0:
+                            copies = [f"epoch-{len(self.rows)}.pt"]
+                    if writer and (stopped or self.losses_checked):
+                        self._write_if_due(writer, seconds, stopped or self.finished, *copies)
+                    if stopped and not self.finished:
+                        nothing = "nothing was saved, since out= was not given"
+                        where = f"{out} holds it: repeat the call to go on" if out else nothing
+                        total = self.epochs * self.steps
+                        raise Interrupted(f"stopped after step {self.step} of {total}; {where}", stop.asked)
+        self.model.eval()
+        return self.rows
 
-    def _end_epoch(
-        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
-        metrics: Sequence[Metric],
-    ) -> None:  # fmt: skip
-        """Add the epoch's row to the history, with what `on_epoch` returns, and show it to the metrics."""
+    def _prepared(
+        self, out: Path, resume: bool, about: Callable[[], dict], stack: ExitStack
+    ) -> checkpoint.Writer | None:
+        """Lock the folder until the stack closes, and resume from its checkpoint; the first process gets a
+        writer, whose first checkpoint is written."""
+        distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
+        resume = resume and not self.step
+        if stored := distributed.from_first(lambda: checkpoint.stored(out) if resume else None):
+            self.load_state_dict(stored, str(out))
+        writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
+        stack.callback(writer.thread.shutdown)
+        distributed.from_first(lambda: writer.prepare(self.rows))
+        return writer if rank() == 0 else None
+
+    def _progress_bar(self) -> tqdm:
+        total = self.epochs * self.steps
+        silent = {"disable": True} if rank() or not total else {}  # else not set, so that TQDM_DISABLE works
+        return tqdm(total=total, initial=self.step, desc=type(self.loss).__name__, unit="step", **silent)
+
+    def _end_epoch(self, out: Path | None, on_epoch: Callable[["Trainer"], dict | None] | None) -> None:
+        """Add the epoch's row to the history, with what `on_epoch` returns."""
         row = self.close_epoch()
         if rank():
             return
@@ -210,26 +203,19 @@ class Trainer:
         watched = {key: float(value) for key, value in more.items()}
         row.update(watched)
         self.watched = watched or self.watched
-        if writer:
-            checkpoint.write_history(writer.out, self.rows)
-        for metric in metrics:
-            metric(self.rows)
+        if out:
+            checkpoint.write_history(out, self.rows)
 
     def _stopped(self, stop: Interruption) -> bool:
         """Whether all processes stop after this step; many processes agree only where losses are checked."""
         agree = world() == 1 or self.losses_checked
         return agree and distributed.any_of(stop.asked is not None, self.device)
 
-    def _write_if_due(
-        self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, *copies: str
-    ) -> None:
+    def _write_if_due(self, writer: checkpoint.Writer, seconds: float, last: bool, *copies: str) -> None:
         """Begin a checkpoint if it is the `last`, if so many seconds have passed, or for `copies`.
 
         `copies`: names of more files with it, which stay. Waits for the last one.
         """
-        if not writer or rank():
-            return
-        writer.check()
         if last or copies or time.monotonic() - writer.begun >= seconds:
             self.refuse_bad_weights()
             writer.write(*copies)
@@ -291,13 +277,12 @@ class Trainer:
         has = f"it has {done} epochs and {within} steps, and should have {position}"
         for other, complaint in (
             ("optimiser" not in state,
-             "was saved without its optimiser, or by one of the first versions, and cannot go on"),
+             "was saved without its optimiser, or by one of the first versions; take a whole one"),
             (state.get("images") != len(self.source), f"was trained on {images}; restore the data"),
             (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
             (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),
-            (self.momentum_encoder and state.get("keys") is None, "was trained without a momentum encoder"),
             ((done, within) != position, f"was trained in other batches, or is damaged: {has}"),
         ):  # fmt: skip
             if other:
@@ -319,8 +304,9 @@ class Trainer:
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time below is complete
             self.seconds = before + time.perf_counter() - started
+            if not self.within_epoch:
+                self.refuse_bad_weights()
             yield
-        self.refuse_bad_weights()
 
     @property
     def finished(self) -> bool:
@@ -403,7 +389,6 @@ class Trainer:
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
-        """The numbers of a progress bar: the last loss, the rate, and what `on_epoch` returned last."""
-        rate = len(self.values) * self.batches.how.size / self.seconds
-        shown = {"loss": f"{float(self.values[-1]):.3f}", f"{self.things}_per_s": f"{rate:.0f}"}
+        """The numbers of a progress bar: the last loss, and what `on_epoch` returned last."""
+        shown = {"loss": f"{float(self.values[-1]):.3f}"}
         return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

@@ -176,10 +176,6 @@ def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
         with at_step(0, kill), pytest.raises(OSError, match=said):
             train(SMALL, out)
 
-    usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda path: usage)
-        refused(f"{tmp_path}: 1 MB are free and a run needs 11; make room")
     (tmp_path / "file").touch()
     refused(f"{tmp_path / 'file'} must be a folder that can be written .*; allow writing", tmp_path / "file")
 
