@@ -125,7 +125,7 @@ def gather(z: Tensor) -> Tensor:
     dist.all_gather(of_all, mine)
     shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(of_all).tolist()]
     _refuse_unlike("z", "have one shape", shapes, "a loader needs drop_last=True")
-    return _Gather.apply(z, False)
+    return _gathered(z, _Sum.apply)
 
 
 def gather_alike(z: Tensor) -> Tensor:
@@ -136,23 +136,19 @@ def gather_alike(z: Tensor) -> Tensor:
     """
     if world() == 1:
         return z
-    return _Gather.apply(once(z, "gather_alike sums over no other process; take gather"), True)
+    z = once(z, "gather_alike sums over no other process; take gather")
+    return _gathered(z, lambda grad: world() * grad)
 
 
-class _Gather(torch.autograd.Function):
-    """All processes' parts. `alike`: the gradient is the same on every process, so that nothing is sent."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, alike: bool) -> Tensor:
-        ctx.alike = alike
-        parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(world())]
-        dist.all_gather(parts, z.contiguous())
-        return torch.cat(parts, dim=1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        own = (world() * grad if ctx.alike else _Sum.apply(grad)).chunk(world(), dim=1)[rank()]
-        return own, None
+def _gathered(z: Tensor, summed: Callable[[Tensor], Tensor]) -> Tensor:
+    """All processes' parts. `summed`: what makes of this process's gradient of them the sum of all."""
+    parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(world())]
+    dist.all_gather(parts, z.detach().contiguous())
+    parts[rank()] = z  # the one part with a gradient
+    whole = torch.cat(parts, dim=1)
+    if whole.requires_grad:
+        whole.register_hook(summed)
+    return whole
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:

@@ -29,8 +29,9 @@ from setclr.training.momentum import outputs
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
-OF_DATASET = "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor(dataset.targets), "
-OF_DATASET += "tuple(dataset.classes)) makes one of a Dataset; LoaderViews takes views that it makes itself"
+OF_DATASET = (
+    "ImageSet(pixels, labels, classes) makes one of tensors, LoaderViews(dataset) trains on a Dataset"
+)
 
 
 @runtime_checkable
@@ -102,8 +103,7 @@ class ImageViews:
             (step.indices, views_of.draw(self.views, len(step.indices), seeded(*step.key), first=step.first))
             for step in steps
         )
-        view_batches: Any = self.images.view_batches(self.views, drawn, workers, device, compiled)
-        yield from view_batches
+        yield from self.images.view_batches(self.views, drawn, workers, device, compiled)
 
 
 class LoaderViews:
@@ -146,21 +146,19 @@ class LoaderViews:
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
     ) -> Iterator[list[Group]]:
-        view_batches: Iterator[list[Group]] = streamed(partial(read, self.dataset), steps, workers, device)
-        yield from view_batches
+        yield from streamed(partial(read, self.dataset), steps, workers, device)
 
 
 def read(dataset: Dataset, step: Step) -> list[Tensor]:
     """The views of a step, one tensor (V, n, ...) for each shape."""
-    items = []
+    items, shapes = [], {}
     for place, index in enumerate(step.indices.tolist(), step.first):
         with seeded_globals(*step.key, place):
             items.append(views_in(item_of(dataset, index), index))
-    shapes = [[one.shape for one in views] for views in items]
-    if different := next((i for i, one in enumerate(shapes) if one != shapes[0]), None):
-        indices, got = step.indices.tolist(), (tuple(map(tuple, shapes[i])) for i in (0, different))
-        said = " and ".join(f"{one} for item {indices[i]}" for i, one in zip((0, different), got))
-        raise ValueError(f"views must have the same shapes for all items, got {said}; resize them")
+        shapes.setdefault(tuple(tuple(one.shape) for one in items[-1]), index)  # the first item of each
+    if len(shapes) > 1:
+        got = " and ".join(f"{shape} for item {index}" for shape, index in shapes.items())
+        raise ValueError(f"views must have the same shapes for all items, got {got}; resize them")
     groups: dict[torch.Size, list[Tensor]] = {}
     for views in zip(*items):
         groups.setdefault(views[0].shape, []).append(torch.stack(views))
