@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from setclr.inner.derivatives import once
+from setclr.losses.base import SetLoss, joined_views
 
 Value = TypeVar("Value")
 
@@ -126,6 +127,38 @@ def gather(z: Tensor) -> Tensor:
     shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(of_all).tolist()]
     _refuse_unlike("z", "have one shape", shapes, "a loader needs drop_last=True")
     return _gathered(z, _Sum.apply)
+
+
+class DistributedLoss(nn.Module):
+    """A loss of the batch of all processes: it gathers, then every process computes the same number.
+
+    Wrap the loss, not the model; the model is in DistributedDataParallel. With one process nothing changes.
+    The gradient is as `gather` says.
+
+    >>> import torch
+    >>> from setclr import DistributedLoss, InfoNCE
+    >>> DistributedLoss(InfoNCE(0.2))(torch.randn(2, 8, 16)).shape
+    torch.Size([])
+
+    Raises ValueError if `loss` is no loss on embeddings, and what the loss raises.
+    """
+
+    def __init__(self, loss: SetLoss) -> None:
+        super().__init__()
+        if not isinstance(loss, SetLoss):
+            raise ValueError(f"loss must be a loss on embeddings, such as InfoNCE(0.2), got {loss!r}")
+        self.loss = loss
+
+    def forward(
+        self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
+        labels: Tensor | None = None, weight: Tensor | None = None, keys: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """As the loss, of this process's images; `memory` is the same on all processes."""
+        z, keys = joined_views(z, other, keys, labels is not None)
+        keys = None if keys is None else gather(keys)
+        each = {"labels": labels, "weight": weight}
+        every = {name: None if x is None else gather(x[None, :, None]).flatten() for name, x in each.items()}
+        return self.loss(gather(z), keys=keys, memory=memory, **every)
 
 
 def gather_alike(z: Tensor) -> Tensor:

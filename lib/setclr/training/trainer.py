@@ -16,7 +16,7 @@ from setclr.checks import integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
-from setclr.training import checkpoint, compiling, devices, distributed
+from setclr.training import checkpoint, devices, distributed
 from setclr.training import source as sources
 from setclr.training.batches import Batches, Batching
 from setclr.training.devices import Machine
@@ -102,8 +102,7 @@ class Trainer:
         self.grad_cache = GradCache(self.task.encoder, to_loss, self.precision, machine.chunk)
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        total = self.epochs * self.steps
-        self.compiled = compiling.wanted(machine.compiled, dims is not None, total, self.things)
+        self.compiled = machine.compiles(dims is not None, self.epochs * self.steps, self.things)
         self.compile_tried = not self.compiled
         self.step, self.seconds = 0, 0.0
         few = min(8, max(1, (os.cpu_count() or 1) - 1))
@@ -373,7 +372,7 @@ class Trainer:
             parts.append(self.loss)
         every = nn.ModuleList(parts)
         with torch.random.fork_rng(), seeded_globals(self.batches.seed), unchanged_buffers(every):
-            self.compiled = compiling.compile_all(parts, lambda: self._backward(next(self.view_batches)))
+            self.compiled = devices.compile_all(parts, lambda: self._backward(next(self.view_batches)))
         self.view_batches = self._view_batches()
 
     def refuse_bad_losses(self) -> None:

@@ -22,7 +22,7 @@ from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
-from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer, compiling
+from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer
 from setclr.training import trainer as engine
 from setclr.training.batches import Batches
 from setclr.training.checkpoint import HISTORY, Writer, read
@@ -172,7 +172,7 @@ def test_auto_compiles_long_runs_alone():
     """Of 2,000 steps or more; here an epoch has 4."""
     assert Machine().compiled == "auto"
     assert [own_trainer(epochs=n).compiled for n in (1, 499, 500)] == [False, False, True]
-    assert not compiling.wanted("auto", False, 10**6, "graphs"), "their sizes change"
+    assert not Machine().compiles(False, 10**6, "graphs"), "their sizes change"
 
 
 BY_LABELS = [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)]
