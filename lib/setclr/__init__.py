@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
-    from setclr.experiments.pretraining import pretrain as pretrain
+    from setclr.experiments.run import pretrain as pretrain
     from setclr.losses import *  # noqa: F403
     from setclr.training.distributed import DistributedLoss as DistributedLoss
     from setclr.training.distributed import gather as gather

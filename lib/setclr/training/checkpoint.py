@@ -6,7 +6,6 @@ new one, even if the run is killed. Its checksum proves that what is read is wha
 
 import copy
 import os
-import re
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -149,8 +148,11 @@ def locked(out: Path) -> Iterator[None]:
             stack.enter_context(lock)
             path.write_text(f"process {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}")
         except Timeout as error:
+            holder = "another process"
+            with suppress(OSError):  # on Windows a locked file cannot be read
+                holder = path.read_text() or holder
             hint = "wait for it, or choose another folder"
-            raise BlockingIOError(f"{out}: {_holder(path)} trains there; {hint}") from error
+            raise BlockingIOError(f"{out}: {holder} trains there; {hint}") from error
         except OSError:  # the first checkpoint reports it
             pass
         try:
@@ -159,13 +161,6 @@ def locked(out: Path) -> Iterator[None]:
             if lock.lock_counter == 1:
                 with suppress(OSError):  # Windows cannot remove an open file
                     path.unlink()
-
-
-def _holder(path: Path) -> str:
-    with suppress(OSError):
-        if holder := re.fullmatch(r"process \d+ since [-\d]+ [:\d]+", path.read_text(errors="replace")):
-            return holder[0]
-    return "another process"
 
 
 def checksum(x: Any, start: int = 0) -> int:

@@ -70,16 +70,13 @@ def from_first(make: Callable[[], Value]) -> Value:
     return outcome[0]
 
 
-def refuse_different(name: str, digest: str) -> None:
-    """Raises ValueError, on every process, unless the text `digest` is the same on all. All must call it."""
-    digests = [""] * world()
+def refuse_different(
+    name: str, value: object, wanted: str = "be the same", remedy: str = "give all the same files"
+) -> None:
+    """Raises ValueError, on every process, unless all have the same plain `value`. All must call it."""
+    values = [value] * world()
     if world() > 1:
-        dist.all_gather_object(digests, digest)
-    _refuse_unlike(name, "be the same", digests, "give all the same files")
-
-
-def _refuse_unlike(name: str, wanted: str, values: list, remedy: str) -> None:
-    """Raises ValueError if another process than the first has another value than that."""
+        dist.all_gather_object(values, value)
     if different := [i for i, other in enumerate(values) if other != values[0]]:
         got = f"{values[0]} on process 0 and {values[different[0]]} on process {different[0]}"
         raise ValueError(f"{name} must {wanted} on all processes, got {got}; {remedy}")
@@ -121,11 +118,7 @@ def gather(z: Tensor) -> Tensor:
     """
     if world() == 1:
         return z
-    mine = torch.tensor([z.ndim, *z.shape, *[0] * 8][:9], device=z.device)
-    of_all = [torch.empty_like(mine) for _ in range(world())]
-    dist.all_gather(of_all, mine)
-    shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(of_all).tolist()]
-    _refuse_unlike("z", "have one shape", shapes, "a loader needs drop_last=True")
+    refuse_different("z", tuple(z.shape), "have one shape", "a loader needs drop_last=True")
     return _gathered(z, _Sum.apply)
 
 

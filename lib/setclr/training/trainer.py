@@ -30,8 +30,7 @@ from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
-CHECKPOINT_SECONDS = 600.0  # between checkpoints within an epoch
-EPOCH_SECONDS = 60.0  # the least between checkpoints after an epoch
+CHECKPOINT_SECONDS = 600.0  # between checkpoints
 
 
 class Trainer:
@@ -124,9 +123,8 @@ class Trainer:
         torch's global generators are restored afterwards.
 
         Args:
-            out: folder of the run; None writes nothing. Its checkpoint is written before training, after
-                an epoch if the last one is a minute old, within an epoch every ten minutes, when training is
-                interrupted and at the end; its history.csv after every epoch.
+            out: folder of the run; None writes nothing. Its checkpoint is written before training, every
+                ten minutes, when training is interrupted and at the end; its history.csv after every epoch.
             resume: resume from the checkpoint in `out` if there is one; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
@@ -158,14 +156,13 @@ class Trainer:
                     bar.update()
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    stopped, seconds, copies = self._stopped(stop), CHECKPOINT_SECONDS, []
+                    stopped, copies = self._stopped(stop), []
                     if not self.within_epoch:
                         self._end_epoch(out, on_epoch)
-                        seconds = min(EPOCH_SECONDS, CHECKPOINT_SECONDS)
                         if keep_every and len(self.rows) % keep_every == 0:
                             copies = [f"epoch-{len(self.rows)}.pt"]
                     if writer and (stopped or self.losses_checked):
-                        self._write_if_due(writer, seconds, stopped or self.finished, *copies)
+                        self._write_if_due(writer, stopped or self.finished, *copies)
                     if stopped and not self.finished:
                         nothing = "nothing was saved, since out= was not given"
                         where = f"{out} holds it: repeat the call to go on" if out else nothing
@@ -210,12 +207,12 @@ class Trainer:
         agree = world() == 1 or self.losses_checked
         return agree and distributed.any_of(stop.asked is not None, self.device)
 
-    def _write_if_due(self, writer: checkpoint.Writer, seconds: float, last: bool, *copies: str) -> None:
-        """Begin a checkpoint if it is the `last`, if so many seconds have passed, or for `copies`.
+    def _write_if_due(self, writer: checkpoint.Writer, last: bool, *copies: str) -> None:
+        """Begin a checkpoint if it is the `last`, if ten minutes have passed, or for `copies`.
 
         `copies`: names of more files with it, which stay. Waits for the last one.
         """
-        if last or copies or time.monotonic() - writer.begun >= seconds:
+        if last or copies or time.monotonic() - writer.begun >= CHECKPOINT_SECONDS:
             self.refuse_bad_weights()
             writer.write(*copies)
         if last:
@@ -261,10 +258,7 @@ class Trainer:
         self.values = list(state["values"].to(self.device).unbind())
         self.seconds, self.random = state["seconds"], state["random"]
         if self.values:
-            try:
-                self.task.restore(state["targets"])
-            except ValueError as error:
-                raise ValueError(f"{where}: {error}; {checkpoint.REMEDY}") from error
+            self.task.restore(state["targets"])
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
         """Raises ValueError if a state lacks parts, or has other data, random views, precision or batches."""
