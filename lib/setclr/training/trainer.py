@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -107,7 +108,7 @@ class Trainer:
         few = min(8, max(1, (os.cpu_count() or 1) - 1))
         self.workers = few if machine.workers is None else machine.workers
         self.values: list[Tensor] = []  # the losses of this epoch so far
-        self.not_finite = list(checkpoint.not_finite(self._weights()))  # where weights began so, on purpose
+        self.not_finite = self._not_finite()  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
@@ -227,16 +228,20 @@ class Trainer:
         return {
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
-            "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
-            "data": self.digest, **self._weights(), "optimiser": self.optimiser.state_dict(),
-            "scaler": self.precision.scaler.state_dict(), "not_finite": self.not_finite,
-            "targets": self.task.state(), "random": random,
+            "step": self.step, "values": values, "seconds": self.seconds, "data": self.digest,
+            "not_finite": sorted(self.not_finite), "targets": self.task.state(), "random": random,
+            **{name: part.state_dict() for name, part in self._parts().items()},
         }  # fmt: skip
 
-    def _weights(self) -> dict:
-        """The weights of all modules by name, with those of the momentum encoder under "keys"."""
-        modules = {name: getattr(self, name).state_dict() for name in checkpoint.MODULES}
-        return modules | {"keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None}
+    def _parts(self) -> dict[str, Any]:
+        """What has a state of its own, by name."""
+        parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
+        parts["scaler"] = self.precision.scaler
+        return parts | ({"keys": self.momentum_encoder} if self.momentum_encoder else {})
+
+    def _not_finite(self) -> set[str]:
+        """Where weights and buffers hold NaN or inf."""
+        return set(checkpoint.not_finite({name: part.state_dict() for name, part in self._parts().items()}))
 
     def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
@@ -244,11 +249,7 @@ class Trainer:
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
         self._refuse_other_run(state, where)
-        parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
-        parts["scaler"] = self.precision.scaler
-        if self.momentum_encoder:
-            parts["keys"] = self.momentum_encoder
-        checkpoint.load(parts, state, where)
+        checkpoint.load(self._parts(), state, where)
         for weight, moments in self.optimiser.state.items():
             for key, x in moments.items():
                 # Fused steps go through memory in order, so the state needs the weight's memory format.
@@ -266,12 +267,10 @@ class Trainer:
         position = divmod(state.get("step", 0), self.steps)
         draws, data = state.get("draws", 1), state.get("data", self.digest)
         used, now = state.get("precision", "float32"), self.precision.name
-        images = f"{state.get('images')} {self.things}, and there are {len(self.source)} now"
         has = f"it has {done} epochs and {within} steps, and should have {position}"
         for other, complaint in (
             ("optimiser" not in state,
              "was saved without its optimiser, or by one of the first versions; take a whole one"),
-            (state.get("images") != len(self.source), f"was trained on {images}; restore the data"),
             (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
@@ -378,7 +377,7 @@ class Trainer:
 
     def refuse_bad_weights(self) -> None:
         """Raises FloatingPointError if a weight or a buffer holds NaN or inf that began finite."""
-        if set(checkpoint.not_finite(self._weights())) - set(self.not_finite):
+        if self._not_finite() - self.not_finite:
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:

@@ -236,7 +236,7 @@ def test_a_run_of_another_recipe_other_data_or_without_its_optimiser_is_refused(
     with pytest.raises(ValueError, match="saved without its optimiser"):
         train(SMALL, tmp_path / "b")
     more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
-    with pytest.raises(ValueError, match="was trained on 70 images, and there are 99 now; restore the data"):
+    with pytest.raises(ValueError, match="was trained on 70 .*, and these are 99 .*; restore the data"):
         pretrain(SMALL, tmp_path / "a", data=more)
 
 
