@@ -24,12 +24,12 @@ from setclr.experiments.kinds import first_alone, kind_of, measured_on
 from setclr.recipes import Recipe, loss_schedule
 from setclr.seeding import drawing, seeded
 from setclr.training import checkpoint
-from setclr.training.batches import Batching
 from setclr.training.checkpoint import REMEDY, line_of
 from setclr.training.devices import Machine, choose_device
 from setclr.training.distributed import from_first
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import LRSchedule, make_optimiser
+from setclr.training.source import Batching
 from setclr.training.trainer import Trainer
 
 OnEpoch = Callable[["Run"], dict | None]

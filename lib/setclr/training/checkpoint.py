@@ -218,4 +218,4 @@ def not_finite(state: dict) -> Iterator[str]:
     weights = {name: state.get(name) for name in (*MODULES, "best", "keys")}
     for path, x in tree_leaves_with_path(weights):
         if isinstance(x, Tensor) and not x.isfinite().all():
-            yield ": ".join(step.key for step in path)
+            yield ": ".join(str(getattr(step, "key", step)) for step in path)

@@ -19,14 +19,13 @@ from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
 from setclr.training import checkpoint, devices, distributed
 from setclr.training import source as sources
-from setclr.training.batches import Batches, Batching
 from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
 from setclr.training.interruption import Interrupted, Interruption
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
-from setclr.training.source import Source
+from setclr.training.source import Batches, Batching, Source
 from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"

@@ -24,10 +24,10 @@ from setclr.experiments import load_run
 from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
 from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer
 from setclr.training import trainer as engine
-from setclr.training.batches import Batches
 from setclr.training.checkpoint import HISTORY, Writer, read
 from setclr.training.devices import Precision, has_bf16
 from setclr.training.grad_cache import GradCache, unchanged_buffers
+from setclr.training.source import Batches
 from setclr.views import augmentation
 from setclr_course.costs import Kept
 
