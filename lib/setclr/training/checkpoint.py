@@ -127,9 +127,8 @@ class Writer:
 
     def wait(self) -> None:
         """Wait until all is written. Raises OSError if a write failed."""
-        pending, self.pending = self.pending, None
-        if pending:
-            pending.result()
+        if self.pending:
+            self.pending.result()
 
 
 @contextmanager

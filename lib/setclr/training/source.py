@@ -1,8 +1,8 @@
 """What a Trainer trains on. A `Source` gives, for each step of the `Batches`, views of the things in it.
 
 The images of a batch are a function of the seed and the epoch alone. All that is random in a source is a
-function of the step's key and of the place in the batch. So a run that is resumed, or shared by many processes,
-sees the same views.
+function of the step's key and of the place in the batch. So a run that is resumed, or shared by many
+processes, sees the same views.
 """
 
 import hashlib

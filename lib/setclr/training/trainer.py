@@ -1,4 +1,4 @@
-"""The Trainer: training steps, epochs, checkpoints, interruptions, and its state as a state_dict."""
+"""The Trainer: training steps, epochs, checkpoints, interruptions, its state, and what a loss asks of it."""
 
 import math
 import os
@@ -22,15 +22,45 @@ from setclr.training import source as sources
 from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
-from setclr.training.interruption import Interrupted, Interruption
+from setclr.training.interruption import Interrupted, asked_to_stop
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.source import Batches, Batching, Source
-from setclr.training.task import Task
+from setclr.views.numbers import sent
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0  # between checkpoints
+
+
+class Task:
+    """What a Trainer does for its loss beside steps: it gives the labels, if they are asked for.
+
+    A loss that needs more makes a Task of its own by `Objective.task`. `encoder` is the Trainer's, or a
+    module around it.
+    """
+
+    def __init__(self, trainer: "Trainer"):
+        self.trainer, self.encoder = trainer, trainer.encoder
+
+    def begin(self, epoch: int, fresh: bool) -> None:
+        """Called before each epoch. It is not `fresh` if training resumes within it."""
+
+    def prepare(self, views: list[Group]) -> list[Group]:
+        """The encoder's inputs, made from the views of a step."""
+        return views
+
+    def arguments_at(self, indices: Tensor) -> dict[str, Tensor]:
+        """The loss's arguments beside z, of a whole batch, which consists of the things of these indices."""
+        trainer = self.trainer
+        return {"labels": sent(trainer.source.labels[indices], trainer.device)} if trainer.labels else {}
+
+    def state(self) -> Tensor | None:
+        """What an epoch needs to be resumed."""
+        return None
+
+    def restore(self, state: Tensor | None) -> None:
+        """Take back what `state` gave. Raises ValueError if it does not fit."""
 
 
 class Trainer:
@@ -148,7 +178,7 @@ class Trainer:
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
-            stop, bar = stack.enter_context(Interruption()), stack.enter_context(self._progress_bar())
+            signals, bar = stack.enter_context(asked_to_stop()), stack.enter_context(self._progress_bar())
             while not self.finished:
                 if before_epoch:
                     before_epoch(self.step // self.steps)
@@ -156,7 +186,7 @@ class Trainer:
                     bar.update()
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    stopped, copies = self._stopped(stop), []
+                    stopped, copies = self._stopped(signals), []
                     if not self.within_epoch:
                         self._end_epoch(out, on_epoch)
                         if keep_every and len(self.rows) % keep_every == 0:
@@ -167,7 +197,7 @@ class Trainer:
                         nothing = "nothing was saved, since out= was not given"
                         where = f"{out} holds it: repeat the call to go on" if out else nothing
                         total = self.epochs * self.steps
-                        raise Interrupted(f"stopped after step {self.step} of {total}; {where}", stop.asked)
+                        raise Interrupted(f"stopped after step {self.step} of {total}; {where}", *signals)
         self.model.eval()
         return self.rows
 
@@ -202,10 +232,10 @@ class Trainer:
         if out:
             checkpoint.write_history(out, self.rows)
 
-    def _stopped(self, stop: Interruption) -> bool:
+    def _stopped(self, signals: list[int]) -> bool:
         """Whether all processes stop after this step; many processes agree only where losses are checked."""
         agree = world() == 1 or self.losses_checked
-        return agree and distributed.any_of(stop.asked is not None, self.device)
+        return agree and distributed.any_of(bool(signals), self.device)
 
     def _write_if_due(self, writer: checkpoint.Writer, last: bool, *copies: str) -> None:
         """Begin a checkpoint if it is the `last`, if ten minutes have passed, or for `copies`.
