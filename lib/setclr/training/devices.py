@@ -180,7 +180,5 @@ def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
 
 def is_oom(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a CPU or a GPU."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(sign in said for sign in OUT_OF_MEMORY)
-    )
+    ran_out = any(sign in str(error).lower() for sign in OUT_OF_MEMORY)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and ran_out)

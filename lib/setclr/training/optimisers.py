@@ -24,8 +24,7 @@ def make_optimiser(
         groups.append({"params": own, "weight_decay": 0.0})
     if name == "lars":
         return LARS(groups, lr, momentum, weight_decay)
-    has_fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
-    fused = has_fused or None  # all weights in one pass; None leaves the choice to torch
+    fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters()) or None  # None: as torch likes
     if name == "sgd":
         return torch.optim.SGD(groups, lr, momentum, weight_decay=weight_decay, fused=fused)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam

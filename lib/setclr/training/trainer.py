@@ -186,7 +186,9 @@ class Trainer:
                     bar.update()
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    stopped, copies = self._stopped(signals), []
+                    agree = world() == 1 or self.losses_checked  # many processes, when they wait anyway
+                    stopped = agree and distributed.any_of(bool(signals), self.device)
+                    copies: list[str] = []
                     if not self.within_epoch:
                         self._end_epoch(out, on_epoch)
                         if keep_every and len(self.rows) % keep_every == 0:
@@ -231,11 +233,6 @@ class Trainer:
         self.watched = watched or self.watched
         if out:
             checkpoint.write_history(out, self.rows)
-
-    def _stopped(self, signals: list[int]) -> bool:
-        """Whether all processes stop after this step; many processes agree only where losses are checked."""
-        agree = world() == 1 or self.losses_checked
-        return agree and distributed.any_of(bool(signals), self.device)
 
     def _write_if_due(self, writer: checkpoint.Writer, last: bool, *copies: str) -> None:
         """Begin a checkpoint if it is the `last`, if ten minutes have passed, or for `copies`.
@@ -388,12 +385,13 @@ class Trainer:
     def _compile(self) -> None:
         """Compile by a trial of the next step, whose results are discarded; or warn and go on without."""
         self.compile_tried = True
-        ours = [self.grad_cache, *([self.momentum_encoder.grad_cache] if self.momentum_encoder else [])]
-        parts = [part for cache in ours for part in cache.parts]
+        parts = [*self.grad_cache.parts]
+        if self.momentum_encoder:
+            parts += self.momentum_encoder.grad_cache.parts
         if not self.loss.reads_values:
             parts.append(self.loss)
-        every = nn.ModuleList(parts)
-        with torch.random.fork_rng(), seeded_globals(self.batches.seed), unchanged_buffers(every):
+        buffers = unchanged_buffers(nn.ModuleList(parts))
+        with torch.random.fork_rng(), seeded_globals(self.batches.seed), buffers:
             self.compiled = devices.compile_all(parts, lambda: self._backward(next(self.view_batches)))
         self.view_batches = self._view_batches()
 

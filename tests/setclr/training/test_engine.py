@@ -156,7 +156,7 @@ def test_what_cannot_be_compiled_goes_on_uncompiled_in_words(monkeypatch, where)
     if where == "compiler":
         monkeypatch.setattr(torch, "compile", broken)
     else:
-        monkeypatch.setattr(augmentation, "_graph", lambda work: broken)
+        monkeypatch.setattr(augmentation, "_compiled", lambda: broken)
     said = r"training goes on uncompiled, more slowly: .*no kernel for this; on a CPU .*needs a C\+\+ comp"
     with pytest.warns(UserWarning, match=said):
         run = train(PLAIN, compiled=True)
