@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
-    from setclr.experiments.pretraining import pretrain as pretrain
+    from setclr.experiments.run import pretrain as pretrain
     from setclr.losses import *  # noqa: F403
+    from setclr.training.distributed import DistributedLoss as DistributedLoss
     from setclr.training.distributed import gather as gather
-    from setclr.training.own_loop import DistributedLoss as DistributedLoss
-    from setclr.training.own_loop import Queue as Queue
-    from setclr.training.own_loop import update_momentum as update_momentum
+    from setclr.training.momentum import Queue as Queue
+    from setclr.training.momentum import update_momentum as update_momentum
 
 __version__ = "0.3.0"
-PLACES = dict.fromkeys(("DistributedLoss", "Queue", "update_momentum"), "training.own_loop")
-PLACES |= {"gather": "training.distributed", "learnable": "losses", "pretrain": "experiments"}
+PLACES = {"learnable": "losses", "pretrain": "experiments"}
+PLACES |= dict.fromkeys(("DistributedLoss", "gather"), "training.distributed")
+PLACES |= dict.fromkeys(("Queue", "update_momentum"), "training.momentum")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,9 +13,8 @@ import pandas as pd
 from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
 from setclr.experiments.kinds import kind_of
-from setclr.experiments.pretraining import pretrain, watch
 from setclr.experiments.records import counted, library, read_record, record
-from setclr.experiments.run import load_run, of_this_recipe, refuse_other_recipe
+from setclr.experiments.run import load_run, of_this_recipe, pretrain, refuse_other_recipe, watch
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr.training.checkpoint import locked

@@ -1,4 +1,4 @@
-"""A run: its recipe, history and weights, saved to a folder or loaded from it, and its Trainer.
+"""A run: pretrained from a recipe, resumed, saved to a folder and loaded from it.
 
 The Trainer and the modules below it do not import recipes.
 """
@@ -6,7 +6,9 @@ The Trainer and the modules below it do not import recipes.
 import copy
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,18 @@ import torch
 from torch import nn
 
 from setclr import models as models_of
+from setclr.checks import integer
 from setclr.data.writing import replacing
-from setclr.experiments.kinds import kind_of
-from setclr.recipes import Recipe
+from setclr.experiments.kinds import first_alone, kind_of, measured_on
+from setclr.recipes import Recipe, loss_schedule
 from setclr.seeding import drawing, seeded
 from setclr.training import checkpoint
-from setclr.training.batches import Batching
 from setclr.training.checkpoint import REMEDY, line_of
-from setclr.training.devices import Machine
+from setclr.training.devices import Machine, choose_device
+from setclr.training.distributed import from_first
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import LRSchedule, make_optimiser
+from setclr.training.source import Batching
 from setclr.training.trainer import Trainer
 
 OnEpoch = Callable[["Run"], dict | None]
@@ -119,6 +123,107 @@ class Run:
         )  # fmt: skip
 
 
+def pretrain(
+    recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
+    device: str | None = None, on_epoch: OnEpoch | None = None,
+    workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
+    data: Any = None, keep_every: int | None = None, models: Models | None = None,
+) -> Run:  # fmt: skip
+    """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
+
+    Under torchrun, inside `distributed.joined()`, every process trains on its part of each batch; the
+    first one reads and writes `out`. A run that was killed and resumed ends with the same bits as one
+    that was not, on the same device and thread count; on a GPU only if it is `deterministic`. A resumed
+    run keeps its precision and whether it was compiled.
+
+    >>> import torch
+    >>> from setclr import data, pretrain
+    >>> from setclr.recipes import ImageRecipe
+    >>> images = torch.randint(256, (8, 3, 16, 16)).byte()
+    >>> images = data.ImageSet(images, torch.arange(8) % 2, ("cat", "dog"))  # without data=: the recipe's
+    >>> run = pretrain(ImageRecipe("InfoNCE(0.5)", encoder="conv4", epochs=1, batch=8), data=images)
+    >>> len(run.history)  # a row of numbers for each epoch
+    1
+
+    Args:
+        out, resume, keep_every: as in `Trainer.fit`.
+        root: where data sets are found and downloaded to.
+        device, workers, compiled, deterministic: as in `training.Machine`.
+        on_epoch: as in `Trainer.fit`, called with the run. It may `keep` the run's weights.
+        data: train on this ImageSet, GraphSet or VideoSet instead of the recipe's `data`, which then only
+            names it.
+        models: your own encoder and head instead of those that the recipe names; they are trained in place.
+            `load_run` takes them, too.
+
+    Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
+    ones. For data of pairs, the validation pairs are not trained on (`data.split_pairs`);
+    `experiments.watch` keeps the weights of the epoch that is best on them.
+
+    Raises:
+        ValueError: there is no such device, the batch is larger than the data set or cannot be divided
+            among the processes, or `out` holds a run of another recipe (the differences are listed), of
+            other data or without its optimiser.
+        OSError: `out` cannot be written to, its disk is too full, or another process trains there
+            (BlockingIOError). It is raised before training.
+        RuntimeError: torch's own, for example where a batch does not fit on the device.
+        FloatingPointError: the loss or the weights became NaN or inf at the named step.
+        Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
+    Whatever is raised during training, the last checkpoint stays.
+    """
+    where, out = choose_device(device), None if out is None else Path(out)
+    with ExitStack() as stack:
+        state = from_first(lambda: resume_state(recipe, out, resume, stack)) if out else None
+        run = run_of(state, str(out), models) if state else None
+        if run is None or not run.finished:
+            kind = kind_of(recipe)
+            data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
+            if run is None:
+                run = new_run(recipe, kind.channels(data), models)
+                if recipe.init:
+                    initialise(run.encoder, recipe.init)
+            run.recipe = recipe  # its data may have been moved
+            compiled = compiled if run.compiled is None else run.compiled
+            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic}
+            trainer = run.trainer(data, where, run.precision, **more)
+            if state:
+                trainer.load_state_dict(state, str(out))
+            del state
+            scheduled = partial(loss_schedule.apply, trainer.loss, recipe.loss_schedule)
+
+            def with_history(trainer: Trainer) -> dict | None:
+                run.rows = [dict(row) for row in trainer.rows]
+                return None if on_epoch is None else on_epoch(run)
+
+            run.rows = list(trainer.fit(out, False, with_history, run.about, scheduled, keep_every))
+            run.precision, run.compiled = trainer.precision.name, trainer.compiled
+    run.take_best()
+    parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
+    parts.to(memory_format=torch.contiguous_format)  # as in a loaded run: the same features to the last bit
+    return run
+
+
+def watch(recipe: Recipe, root: str | Path = "data", every: int | None = None) -> OnEpoch | None:
+    """A function for `pretrain`'s on_epoch, or None where there is nothing to watch.
+
+    It does what the recipe's kind asks for: on pairs it keeps the best epoch, on graphs it measures. With
+    `every`, it also measures after every so many epochs on the test data, by the project's own protocol;
+    without test data, on a fifth of each class.
+    """
+    of_kind = kind_of(recipe).watch(recipe, root)
+    if every is None:
+        return of_kind
+    integer("knn_every", every, least=1)
+    train, test, *_ = measured_on(recipe, root)
+
+    def both(run: Run) -> dict | None:
+        numbers = (of_kind(run) if of_kind else None) or {}
+        if run.rows and len(run.rows) % every == 0:
+            numbers |= kind_of(recipe).accuracies(run, train, test)
+        return numbers
+
+    return both
+
+
 def new_run(recipe: Recipe, channels: int, models: Models | None = None) -> Run:
     """A run with new weights, a function of the recipe's seed; the global random state does not change.
 
@@ -205,6 +310,19 @@ def recipe_of(state: dict, where: str) -> Recipe:
         raise ValueError(f"{where}: recipe: {line_of(error)}; {REMEDY}") from error
 
 
+def resume_state(recipe: Recipe, out: Path, resume: bool, stack: ExitStack) -> dict | None:
+    """The state to resume from, or None.
+
+    Until the stack closes nobody else can train in `out`, unless the run is finished. Raises
+    BlockingIOError if another process or thread trains there.
+    """
+    state = of_this_recipe(recipe, out) if resume else None
+    if state is None or len(state["history"]) < recipe.epochs:
+        stack.enter_context(checkpoint.locked(out))
+        state = of_this_recipe(recipe, out) if resume else None  # it may have been trained meanwhile
+    return state
+
+
 def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
     """The state of the checkpoint in `out`, or None. Raises ValueError if it is another recipe's."""
     state = checkpoint.stored(out)
@@ -212,11 +330,6 @@ def of_this_recipe(recipe: Recipe, out: Path) -> dict | None:
         there, moved = recipe_of(state, str(out)), len(state["history"]) < recipe.epochs
         refuse_other_recipe(out, there, recipe, used=state.get("precision"), moved=moved)
     return state
-
-
-def form_of(data: str) -> str:
-    """How data of your own lie, such as "folder" or "pt"; "" for a set of a known name."""
-    return "pt" if data.endswith(".pt") else data.partition(":")[0] * (":" in data)
 
 
 def refuse_other_recipe(
@@ -229,8 +342,8 @@ def refuse_other_recipe(
     must be the `used` precision; None: the stored recipe's.
     """
     there, now = stored.to_dict(), wanted.to_dict()
-    if moved and (form := form_of(stored.data)) == form_of(wanted.data) != "":
-        there["data"] = now["data"] = form
+    if moved and all(":" in data or data.endswith(".pt") for data in (stored.data, wanted.data)):
+        del now["data"]  # the trainer compares what they are
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:

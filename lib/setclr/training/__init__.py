@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from setclr.extras import at_first_use
 
 if TYPE_CHECKING:
-    from setclr.training.batches import Batching
     from setclr.training.devices import Machine
     from setclr.training.interruption import Interrupted
     from setclr.training.momentum import Keys
     from setclr.training.optimisers import LRSchedule
-    from setclr.training.source import ImageViews, LoaderViews, Source, Step
+    from setclr.training.source import Batching, ImageViews, LoaderViews, Source, Step
     from setclr.training.trainer import Trainer
 
-MODULES = {"Batching": "batches", "ImageViews": "source", "Interrupted": "interruption", "Keys": "momentum",
+MODULES = {"Batching": "source", "ImageViews": "source", "Interrupted": "interruption", "Keys": "momentum",
            "LRSchedule": "optimisers", "LoaderViews": "source", "Machine": "devices", "Source": "source",
            "Step": "source", "Trainer": "trainer"}  # fmt: skip
 __all__ = ["Batching", "ImageViews", "Interrupted", "Keys", "LRSchedule", "LoaderViews", "Machine", "Source",

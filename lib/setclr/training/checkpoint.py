@@ -6,8 +6,6 @@ new one, even if the run is killed. Its checksum proves that what is read is wha
 
 import copy
 import os
-import re
-import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,9 +18,8 @@ import pandas as pd
 import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves_with_path, tree_map_only
 
-from setclr.checks import integer
 from setclr.data.writing import replacing, writable
 
 LOCK, CHECKPOINT, HISTORY = "lock", "checkpoint.pt", "history.csv"
@@ -63,25 +60,12 @@ def read(out: Path) -> dict:
     stated = state.pop(CHECKSUM, None)
     if stated is None:
         state = {name: value for name, value in state.items() if name in WITHOUT_CHECKSUM}
-        refuse_damaged(state, path)
     elif not (isinstance(stated, int) and stated == checksum(state)):
         raise ValueError(f"{path}: is damaged, its checksum is another; {REMEDY}")
     for name in not_finite(state):
         if name.removeprefix("best: ") not in state.get("not_finite", ()):
             raise ValueError(f"{path}: {name} holds NaN or inf; {REMEDY}")
     return state
-
-
-def refuse_damaged(state: dict, path: Path) -> None:
-    """Raises ValueError if channels or history are not those of a run; loading the weights tries the rest."""
-    try:
-        for row in state["history"]:
-            list(map(float, row.values()))
-        if "recipe" in state:
-            integer("channels", state.get("channels"), least=1, most=10_000)
-    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        complaint = f"its channels or history are damaged ({line_of(error)})"
-        raise ValueError(f"{path}: {complaint}; {REMEDY}") from error
 
 
 def stored(out: Path) -> dict | None:
@@ -122,17 +106,12 @@ class Writer:
         self.pending: Future | None = None
         self.begun = time.monotonic()  # when the last write was begun
 
-    def prepare(self, nbytes: int, rows: list[dict]) -> None:
+    def prepare(self, rows: list[dict]) -> None:
         """Make the folder and write the first checkpoint, so that write errors appear before training.
 
-        Raises OSError if anything fails, or if the disk has too little room for a model of `nbytes`.
+        Raises OSError if anything fails.
         """
         writable(self.out)
-        needed = 6 * nbytes + 10_000_000  # weights and Adam's two moments, in the old file and the new
-        free = shutil.disk_usage(self.out).free
-        if free < needed:
-            room = f"{free / 1e6:.0f} MB are free and a run needs {needed / 1e6:.0f}"
-            raise OSError(f"{self.out}: {room}; make room")
         write_history(self.out, rows)
         write(self.out, self.state())
 
@@ -146,16 +125,10 @@ class Writer:
         state = tree_map_only(Tensor, lambda x: x.detach().to("cpu", copy=True), self.state())
         self.pending = self.thread.submit(write, self.out, state, *copies)
 
-    def check(self) -> None:
-        """Raises OSError if the last write has failed. Does not wait for a write that is still going on."""
-        if self.pending and self.pending.done():
-            self.wait()
-
     def wait(self) -> None:
         """Wait until all is written. Raises OSError if a write failed."""
-        pending, self.pending = self.pending, None
-        if pending:
-            pending.result()
+        if self.pending:
+            self.pending.result()
 
 
 @contextmanager
@@ -174,8 +147,11 @@ def locked(out: Path) -> Iterator[None]:
             stack.enter_context(lock)
             path.write_text(f"process {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}")
         except Timeout as error:
+            holder = "another process"
+            with suppress(OSError):  # on Windows a locked file cannot be read
+                holder = path.read_text() or holder
             hint = "wait for it, or choose another folder"
-            raise BlockingIOError(f"{out}: {_holder(path)} trains there; {hint}") from error
+            raise BlockingIOError(f"{out}: {holder} trains there; {hint}") from error
         except OSError:  # the first checkpoint reports it
             pass
         try:
@@ -184,13 +160,6 @@ def locked(out: Path) -> Iterator[None]:
             if lock.lock_counter == 1:
                 with suppress(OSError):  # Windows cannot remove an open file
                     path.unlink()
-
-
-def _holder(path: Path) -> str:
-    with suppress(OSError):
-        if holder := re.fullmatch(r"process \d+ since [-\d]+ [:\d]+", path.read_text(errors="replace")):
-            return holder[0]
-    return "another process"
 
 
 def checksum(x: Any, start: int = 0) -> int:
@@ -245,13 +214,7 @@ def _settings(state: dict) -> list[set[str]]:
 
 def not_finite(state: dict) -> Iterator[str]:
     """Where the modules' weights in a state hold NaN or inf, as "encoder: 0.weight"."""
-    for name in (*MODULES, "best", "keys"):
-        yield from _not_finite(name, state.get(name))
-
-
-def _not_finite(name: str, part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        for key, inner in part.items():
-            yield from _not_finite(f"{name}: {key}", inner)
-    elif isinstance(part, Tensor) and not part.isfinite().all():
-        yield name
+    weights = {name: state.get(name) for name in (*MODULES, "best", "keys")}
+    for path, x in tree_leaves_with_path(weights):
+        if isinstance(x, Tensor) and not x.isfinite().all():
+            yield ": ".join(str(getattr(step, "key", step)) for step in path)

@@ -1,15 +1,16 @@
-"""Choose the device, the number format and torch's settings; what out of memory looks like."""
+"""Choose the device, the number format and torch's settings; compile; what out of memory looks like."""
 
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from setclr.settings import flag, one_of, whole
 from setclr.training.distributed import from_first
@@ -17,6 +18,7 @@ from setclr.training.distributed import from_first
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # in torch's errors
+LONG = 2000  # steps from which "auto" compiles; compiling takes a minute or two
 
 # Arguments of glibc's mallopt: an option, and the largest value to which glibc itself would raise it.
 TRIM_THRESHOLD, MMAP_THRESHOLD = (-1, 64 << 20), (-3, 32 << 20)
@@ -69,6 +71,19 @@ class Machine:
     workers: int | None = whole(None, least=0, hint="it is the number of processes")
     compiled: bool | str = "auto"
     deterministic: bool = flag(False)
+
+    def compiles(self, fixed: bool, steps: int, things: str) -> bool:
+        """Whether a run of `steps` steps compiles: as `compiled` says, for "auto" if the run is long.
+
+        Unless the shapes of the views are `fixed`, "auto" is False, and True raises ValueError, as does what
+        is none of the three.
+        """
+        if self.compiled not in (True, False, "auto"):
+            raise ValueError(f"compiled must be True, False or 'auto', got {self.compiled!r}")
+        if self.compiled is True and not fixed:
+            source = f"a source whose sizes change from batch to batch, got {things}"
+            raise ValueError(f"compiled must be False or 'auto' for {source}; leave it out")
+        return fixed and (steps >= LONG if self.compiled == "auto" else bool(self.compiled))
 
 
 class Precision:
@@ -141,9 +156,29 @@ def settings(precision: Precision, deterministic: bool) -> Iterator[None]:
             setattr(where, name, value)
 
 
+def compile_all(parts: Sequence[nn.Module], step: Callable[[], object]) -> bool:
+    """Compile the modules in place and try a `step` with them; returns whether that worked.
+
+    If it fails, a warning says why, and the modules are as they were before.
+    """
+    from torch._dynamo.exc import TorchDynamoException  # takes as long to import as torch itself
+    from torch._inductor.exc import InductorError
+
+    try:
+        for part in parts:
+            part.compile(dynamic=False)
+        step()
+    except (TorchDynamoException, InductorError) as error:
+        for part in parts:
+            part._compiled_call_impl = None
+        reason = " ".join(str(error).split("\n\n")[0].split())  # then come hints for torch's developers
+        hint = "on a CPU torch.compile needs a C++ compiler"
+        warnings.warn(f"training goes on uncompiled, more slowly: {reason}; {hint} (g++)", stacklevel=2)
+        return False
+    return True
+
+
 def is_oom(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a CPU or a GPU."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(sign in said for sign in OUT_OF_MEMORY)
-    )
+    ran_out = any(sign in str(error).lower() for sign in OUT_OF_MEMORY)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and ran_out)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from setclr.inner.derivatives import once
+from setclr.losses.base import SetLoss, joined_views
 
 Value = TypeVar("Value")
 
@@ -69,16 +70,13 @@ def from_first(make: Callable[[], Value]) -> Value:
     return outcome[0]
 
 
-def refuse_different(name: str, digest: str) -> None:
-    """Raises ValueError, on every process, unless the text `digest` is the same on all. All must call it."""
-    digests = [""] * world()
+def refuse_different(
+    name: str, value: object, wanted: str = "be the same", remedy: str = "give all the same files"
+) -> None:
+    """Raises ValueError, on every process, unless all have the same plain `value`. All must call it."""
+    values = [value] * world()
     if world() > 1:
-        dist.all_gather_object(digests, digest)
-    _refuse_unlike(name, "be the same", digests, "give all the same files")
-
-
-def _refuse_unlike(name: str, wanted: str, values: list, remedy: str) -> None:
-    """Raises ValueError if another process than the first has another value than that."""
+        dist.all_gather_object(values, value)
     if different := [i for i, other in enumerate(values) if other != values[0]]:
         got = f"{values[0]} on process 0 and {values[different[0]]} on process {different[0]}"
         raise ValueError(f"{name} must {wanted} on all processes, got {got}; {remedy}")
@@ -118,14 +116,40 @@ def gather(z: Tensor) -> Tensor:
     >>> InfoNCE(0.2)(gather(z)).shape  # of all processes'; here there is one
     torch.Size([])
     """
-    if world() == 1:
-        return z
-    mine = torch.tensor([z.ndim, *z.shape, *[0] * 8][:9], device=z.device)
-    of_all = [torch.empty_like(mine) for _ in range(world())]
-    dist.all_gather(of_all, mine)
-    shapes = [tuple(x[1 : 1 + x[0]]) for x in torch.stack(of_all).tolist()]
-    _refuse_unlike("z", "have one shape", shapes, "a loader needs drop_last=True")
-    return _Gather.apply(z, False)
+    refuse_different("z", tuple(z.shape), "have one shape", "a loader needs drop_last=True")
+    return z if world() == 1 else _gathered(z, _Sum.apply)
+
+
+class DistributedLoss(nn.Module):
+    """A loss of the batch of all processes: it gathers, then every process computes the same number.
+
+    Wrap the loss, not the model; the model is in DistributedDataParallel. With one process nothing changes.
+    The gradient is as `gather` says.
+
+    >>> import torch
+    >>> from setclr import DistributedLoss, InfoNCE
+    >>> DistributedLoss(InfoNCE(0.2))(torch.randn(2, 8, 16)).shape
+    torch.Size([])
+
+    Raises ValueError if `loss` is no loss on embeddings, and what the loss raises.
+    """
+
+    def __init__(self, loss: SetLoss) -> None:
+        super().__init__()
+        if not isinstance(loss, SetLoss):
+            raise ValueError(f"loss must be a loss on embeddings, such as InfoNCE(0.2), got {loss!r}")
+        self.loss = loss
+
+    def forward(
+        self, z: Tensor, other: Tensor | None = None, memory: Tensor | None = None,
+        labels: Tensor | None = None, weight: Tensor | None = None, keys: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """As the loss, of this process's images; `memory` is the same on all processes."""
+        z, keys = joined_views(z, other, keys, labels is not None)
+        keys = None if keys is None else gather(keys)
+        each = {"labels": labels, "weight": weight}
+        every = {name: None if x is None else gather(x[None, :, None]).flatten() for name, x in each.items()}
+        return self.loss(gather(z), keys=keys, memory=memory, **every)
 
 
 def gather_alike(z: Tensor) -> Tensor:
@@ -136,23 +160,19 @@ def gather_alike(z: Tensor) -> Tensor:
     """
     if world() == 1:
         return z
-    return _Gather.apply(once(z, "gather_alike sums over no other process; take gather"), True)
+    z = once(z, "gather_alike sums over no other process; take gather")
+    return _gathered(z, lambda grad: world() * grad)
 
 
-class _Gather(torch.autograd.Function):
-    """All processes' parts. `alike`: the gradient is the same on every process, so that nothing is sent."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, alike: bool) -> Tensor:
-        ctx.alike = alike
-        parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(world())]
-        dist.all_gather(parts, z.contiguous())
-        return torch.cat(parts, dim=1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        own = (world() * grad if ctx.alike else _Sum.apply(grad)).chunk(world(), dim=1)[rank()]
-        return own, None
+def _gathered(z: Tensor, summed: Callable[[Tensor], Tensor]) -> Tensor:
+    """All processes' parts. `summed`: what makes of this process's gradient of them the sum of all."""
+    parts = [torch.empty_like(z, memory_format=torch.contiguous_format) for _ in range(world())]
+    dist.all_gather(parts, z.detach().contiguous())
+    parts[rank()] = z  # the one part with a gradient
+    whole = torch.cat(parts, dim=1)
+    if whole.requires_grad:
+        whole.register_hook(summed)
+    return whole
 
 
 def synchronised(model: nn.Module, device: torch.device) -> nn.Module:

@@ -2,6 +2,8 @@
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,31 +20,31 @@ class Interrupted(KeyboardInterrupt):
     stopped after epoch 3 15
     """
 
-    def __init__(self, message: str, number: int | None):
+    def __init__(self, message: str, number: int = signal.SIGTERM):
         super().__init__(message)
-        self.signal = number or signal.SIGTERM
+        self.signal = number
 
 
-class Interruption:
-    """A context in which the first SIGINT or SIGTERM only sets `asked`; a second one acts as before.
+@contextmanager
+def asked_to_stop() -> Iterator[list[int]]:
+    """The list gets the number of the first SIGINT or SIGTERM, which does no more; a second acts as before.
 
     Python gives signals to the main thread alone: in another thread the context changes nothing.
     """
+    signals: list[int] = []
+    before: dict[int, Any] = {}
 
-    def __init__(self) -> None:
-        self.asked: int | None = None
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Interruption":
-        if threading.current_thread() is threading.main_thread():
-            self._before = {n: signal.signal(n, self._ask) for n in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
+    def restore() -> None:
+        for number, handler in before.items():
             signal.signal(number, handler)
-        self._before = {}
 
-    def _ask(self, number: int, frame: object) -> None:
-        self.asked = number
-        self.__exit__()
+    def ask(number: int, frame: object) -> None:
+        signals.append(number)
+        restore()
+
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        restore()

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from setclr.checks import choice, number
+from setclr.checks import number
+from setclr.settings import one_of, real
 
 
 def make_optimiser(
@@ -23,8 +24,7 @@ def make_optimiser(
         groups.append({"params": own, "weight_decay": 0.0})
     if name == "lars":
         return LARS(groups, lr, momentum, weight_decay)
-    has_fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
-    fused = has_fused or None  # all weights in one pass; None leaves the choice to torch
+    fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters()) or None  # None: as torch likes
     if name == "sgd":
         return torch.optim.SGD(groups, lr, momentum, weight_decay=weight_decay, fused=fused)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
@@ -39,10 +39,8 @@ def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torc
     held = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
     missing = [name for name, p in learnt.named_parameters() if p.requires_grad and id(p) not in held]
     if missing:
-        said = f"optimiser must hold every parameter that learns, and lacks {missing[0]}"
-        raise ValueError(
-            f"{said} ({len(missing)} in all); add it, or requires_grad_(False) keeps it as it is"
-        )
+        lacks = f"{missing[0]} ({len(missing)} in all); add it, or requires_grad_(False) keeps it as it is"
+        raise ValueError(f"optimiser must hold every parameter that learns, and lacks {lacks}")
     for group in optimiser.param_groups:
         group.setdefault("initial_lr", group["lr"])
     return optimiser
@@ -79,29 +77,19 @@ class LARS(torch.optim.Optimizer):
         with torch.enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
-            weights = [w for w in group["params"] if w.grad is not None]
-            if not weights:
-                continue
-            for w in weights:
-                if "momentum" not in self.state[w]:
+            for w in group["params"]:
+                if w.grad is None:
+                    continue
+                d = w.grad
+                if w.ndim > 1:
+                    d = d.add(w, alpha=group["weight_decay"])
+                    size, length = w.norm(), d.norm()
+                    d = d * torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
+                if not self.state[w]:
                     self.state[w]["momentum"] = torch.zeros_like(w)
-            steps: list[Any] = [w.grad for w in weights]
-            buffers = [self.state[w]["momentum"] for w in weights]
-            if several := [i for i, w in enumerate(weights) if w.ndim > 1]:
-                scaled = [weights[i] for i in several]
-                decayed = torch._foreach_add([steps[i] for i in several], scaled, alpha=group["weight_decay"])
-                size, length = (torch.stack(torch._foreach_norm(x)) for x in (scaled, decayed))
-                ratio = torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
-                torch._foreach_mul_(decayed, ratio.unbind())
-                for i, d in zip(several, decayed):
-                    steps[i] = d
-            torch._foreach_mul_(buffers, group["momentum"])
-            torch._foreach_add_(buffers, steps)
-            torch._foreach_add_(weights, buffers, alpha=-group["lr"])
+                m = self.state[w]["momentum"].mul_(group["momentum"]).add_(d)
+                w.sub_(m, alpha=group["lr"])
         return loss
-
-
-SHAPES = ("cosine", "constant", "steps")
 
 
 @dataclass(frozen=True)
@@ -117,12 +105,8 @@ class LRSchedule:
     LRSchedule(shape='cosine', warmup=10)
     """
 
-    shape: str = "cosine"
-    warmup: float = 0.0
-
-    def __post_init__(self) -> None:
-        choice("shape", self.shape, SHAPES)
-        number("warmup", self.warmup, least=0)
+    shape: str = one_of("cosine", ("cosine", "constant", "steps"))
+    warmup: float = real(0.0, least=0)
 
     def factor(self, step: int, steps: int, epochs: int) -> float:
         """The fraction at `step` (from 0) in a run of `epochs` epochs of `steps` steps each."""

@@ -1,14 +1,16 @@
-"""What a Trainer trains on. A `Source` gives, for each batch, views of the things in it.
+"""What a Trainer trains on. A `Source` gives, for each step of the `Batches`, views of the things in it.
 
-All that is random in a source is a function of the step's key and of the place in the batch. So a run that
-is resumed, or shared by many processes, sees the same views.
+The images of a batch are a function of the seed and the epoch alone. All that is random in a source is a
+function of the step's key and of the place in the batch. So a run that is resumed, or shared by many
+processes, sees the same views.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Number
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,14 +25,115 @@ from setclr.data.labels import labels_of
 from setclr.data.streaming import streamed
 from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals
-from setclr.training.batches import Step
+from setclr.settings import flag, whole
+from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import Group
 from setclr.training.momentum import outputs
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
-OF_DATASET = "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor(dataset.targets), "
-OF_DATASET += "tuple(dataset.classes)) makes one of a Dataset; LoaderViews takes views that it makes itself"
+OF_DATASET = "ImageSet(pixels, labels, classes) makes one of tensors; LoaderViews takes a Dataset"
+
+
+class Step(NamedTuple):
+    """What a source gives views of: this process's share of a batch.
+
+    >>> import torch
+    >>> from setclr.training import Step
+    >>> whole = torch.tensor([3, 1, 2, 0])
+    >>> Step(whole[2:], key=(0, 5, 17), first=2, batch=whole).indices  # of the second of two processes
+    tensor([2, 0])
+    """
+
+    indices: Tensor  # (n,) of the things in this process's share
+    key: tuple[int, int, int]  # seed, epoch, step within the epoch
+    first: int  # the place in the batch of this process's first thing
+    batch: Tensor  # (N,) the whole batch, over all processes
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How batches are made.
+
+    `size`: images, graphs or the like in a batch, over all processes. `images_per_class`: how many of one
+    class stand in it together. `drop_last`: leave out the last batch of an epoch if it is incomplete.
+
+    >>> from setclr.training import Batching
+    >>> Batching(256, images_per_class=4)
+    Batching(size=256, images_per_class=4, drop_last=True)
+    """
+
+    size: int = 128
+    images_per_class: int = whole(1, least=1)
+    drop_last: bool = flag(True)
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The batches of every epoch: shuffled indices of the `things` whose classes are `labels` (N,).
+
+    With `images_per_class` = g > 1, batches consist of random groups of g images of one class, as in
+    table 8d of the GroCo paper (g = 4): every image then has g − 1 false negatives. Images without a label
+    (-1) are left out there.
+
+    Raises ValueError unless 2 ≤ batch ≤ N and g divides it. Also raises it if `drop_last` is False and the
+    last batch has a single image.
+    """
+
+    labels: Tensor
+    how: Batching
+    seed: int = 0
+    things: str = "images"
+
+    def __post_init__(self) -> None:
+        n, size, group = len(self.labels), self.how.size, self.how.images_per_class
+        if n < 2:
+            raise ValueError(f"{self.things} must be at least 2, got {n}; add some")
+        integer("batch", size, least=2, most=n, hint=f"there are {n} {self.things}")
+        integer("seed", self.seed, least=0)
+        if size % group:
+            raise ValueError(f"batch must be a multiple of images_per_class={group}, got {size}")
+        if self.images % size == 1:
+            one = f"{self.things.removesuffix('s')}, of {n} in batches of {size}"
+            raise ValueError(f"drop_last must be True: the last batch would hold 1 {one}; set drop_last=True")
+
+    @property
+    def images(self) -> int:
+        """The number of images in an epoch."""
+        size, group, known = self.how.size, self.how.images_per_class, self.labels[self.labels >= 0]
+        complete = int((known.bincount() // group).sum()) * group if group > 1 else len(self.labels)
+        return complete // size * size if self.how.drop_last else complete
+
+    def __len__(self) -> int:
+        """The number of batches in every epoch."""
+        return -(-self.images // self.how.size)
+
+    def of_epoch(self, epoch: int) -> tuple[Tensor, ...]:
+        """The image indices of each batch of the epoch."""
+        generator = seeded(self.seed, epoch)
+        order = torch.randperm(len(self.labels), generator=generator)
+        if self.how.images_per_class > 1:
+            order = self._groups(order, generator)
+        return order[: self.images].split(self.how.size)
+
+    def steps(self, first: int, epochs: int) -> Iterator[Step]:
+        """This process's share of each batch, from the step `first` to the end of so many epochs."""
+        for step in range(first, epochs * len(self)):
+            epoch, position = divmod(step, len(self))
+            if step == first or not position:
+                order = self.of_epoch(epoch)
+            share = len(order[position]) // world()
+            place = rank() * share
+            mine = order[position][place : place + share]
+            yield Step(mine, (self.seed, epoch, position), place, order[position])
+
+    def _groups(self, order: Tensor, generator: torch.Generator) -> Tensor:
+        """The shuffled image indices, dealt into groups of one class; the groups are in random order."""
+        size, order = self.how.images_per_class, order[self.labels[order] >= 0]
+        of_class, known = order[self.labels[order].argsort(stable=True)], self.labels[order]
+        classes = of_class.split(known.bincount().tolist())
+        groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])
+        return groups[torch.randperm(len(groups), generator=generator)].flatten()
 
 
 @runtime_checkable
@@ -146,21 +249,20 @@ class LoaderViews:
     def batches(
         self, steps: Iterable[Step], device: torch.device, workers: int, compiled: bool
     ) -> Iterator[list[Group]]:
-        view_batches: Iterator[list[Group]] = streamed(partial(read, self.dataset), steps, workers, device)
-        yield from view_batches
+        yield from streamed(partial(read, self.dataset), steps, workers, device)
 
 
 def read(dataset: Dataset, step: Step) -> list[Tensor]:
     """The views of a step, one tensor (V, n, ...) for each shape."""
-    items = []
+    items: list[list[Tensor]] = []
+    shapes: dict[tuple, int] = {}
     for place, index in enumerate(step.indices.tolist(), step.first):
         with seeded_globals(*step.key, place):
             items.append(views_in(item_of(dataset, index), index))
-    shapes = [[one.shape for one in views] for views in items]
-    if different := next((i for i, one in enumerate(shapes) if one != shapes[0]), None):
-        indices, got = step.indices.tolist(), (tuple(map(tuple, shapes[i])) for i in (0, different))
-        said = " and ".join(f"{one} for item {indices[i]}" for i, one in zip((0, different), got))
-        raise ValueError(f"views must have the same shapes for all items, got {said}; resize them")
+        shapes.setdefault(tuple(tuple(one.shape) for one in items[-1]), index)  # the first item of each
+    if len(shapes) > 1:
+        got = " and ".join(f"{shape} for item {index}" for shape, index in shapes.items())
+        raise ValueError(f"views must have the same shapes for all items, got {got}; resize them")
     groups: dict[torch.Size, list[Tensor]] = {}
     for views in zip(*items):
         groups.setdefault(views[0].shape, []).append(torch.stack(views))

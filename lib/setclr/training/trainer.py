@@ -1,37 +1,66 @@
-"""The Trainer: training steps, epochs, checkpoints, interruptions, and its state as a state_dict."""
+"""The Trainer: training steps, epochs, checkpoints, interruptions, its state, and what a loss asks of it."""
 
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
-from setclr.training import checkpoint, compiling, devices, distributed
+from setclr.training import checkpoint, devices, distributed
 from setclr.training import source as sources
-from setclr.training.batches import Batches, Batching
 from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
 from setclr.training.grad_cache import GradCache, Group, unchanged_buffers
-from setclr.training.interruption import Interrupted, Interruption
-from setclr.training.metrics import Metric, advance, progress_bar
+from setclr.training.interruption import Interrupted, asked_to_stop
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
-from setclr.training.source import Source
-from setclr.training.task import Task
+from setclr.training.source import Batches, Batching, Source
+from setclr.views.numbers import sent
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
-CHECKPOINT_SECONDS = 600.0  # between checkpoints within an epoch
-EPOCH_SECONDS = 60.0  # the least between checkpoints after an epoch
+CHECKPOINT_SECONDS = 600.0  # between checkpoints
+
+
+class Task:
+    """What a Trainer does for its loss beside steps: it gives the labels, if they are asked for.
+
+    A loss that needs more makes a Task of its own by `Objective.task`. `encoder` is the Trainer's, or a
+    module around it.
+    """
+
+    def __init__(self, trainer: "Trainer"):
+        self.trainer, self.encoder = trainer, trainer.encoder
+
+    def begin(self, epoch: int, fresh: bool) -> None:
+        """Called before each epoch. It is not `fresh` if training resumes within it."""
+
+    def prepare(self, views: list[Group]) -> list[Group]:
+        """The encoder's inputs, made from the views of a step."""
+        return views
+
+    def arguments_at(self, indices: Tensor) -> dict[str, Tensor]:
+        """The loss's arguments beside z, of a whole batch, which consists of the things of these indices."""
+        trainer = self.trainer
+        return {"labels": sent(trainer.source.labels[indices], trainer.device)} if trainer.labels else {}
+
+    def state(self) -> Tensor | None:
+        """What an epoch needs to be resumed."""
+        return None
+
+    def restore(self, state: Tensor | None) -> None:
+        """Take back what `state` gave. Raises ValueError if it does not fit."""
 
 
 class Trainer:
@@ -102,14 +131,13 @@ class Trainer:
         self.grad_cache = GradCache(self.task.encoder, to_loss, self.precision, machine.chunk)
         self.momentum_encoder = MomentumEncoder(encoder, head, self.grad_cache, keys, seed) if keys else None
         self.steps = len(self.batches)
-        total = self.epochs * self.steps
-        self.compiled = compiling.wanted(machine.compiled, dims is not None, total, self.things)
+        self.compiled = machine.compiles(dims is not None, self.epochs * self.steps, self.things)
         self.compile_tried = not self.compiled
         self.step, self.seconds = 0, 0.0
         few = min(8, max(1, (os.cpu_count() or 1) - 1))
         self.workers = few if machine.workers is None else machine.workers
         self.values: list[Tensor] = []  # the losses of this epoch so far
-        self.not_finite = list(checkpoint.not_finite(self._weights()))  # where weights began so, on purpose
+        self.not_finite = self._not_finite()  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
@@ -117,23 +145,20 @@ class Trainer:
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
-        on_epoch: Callable[["Trainer"], dict | None] | None = None, metrics: Sequence[Metric] = (),
-        about: Callable[[], dict] = dict, before_epoch: Callable[[int], object] | None = None,
-        keep_every: int | None = None,
+        on_epoch: Callable[["Trainer"], dict | None] | None = None, about: Callable[[], dict] = dict,
+        before_epoch: Callable[[int], object] | None = None, keep_every: int | None = None,
     ) -> list[dict]:  # fmt: skip
         """Train the epochs that remain; afterwards encoder, head and predictor are in eval mode.
 
         torch's global generators are restored afterwards.
 
         Args:
-            out: folder of the run; None writes nothing. Its checkpoint is written before training, after
-                an epoch if the last one is a minute old, within an epoch every ten minutes, when training is
-                interrupted and at the end; its history.csv after every epoch.
+            out: folder of the run; None writes nothing. Its checkpoint is written before training, every
+                ten minutes, when training is interrupted and at the end; its history.csv after every epoch.
             resume: resume from the checkpoint in `out` if there is one; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
                 must not call functions that need all processes, such as `features` without shared=False.
-            metrics: called on the first process after every epoch with the history (`training.metrics`).
             about: returns plain data that each checkpoint keeps beside the trainer's state.
             before_epoch: called with the number of each epoch, from 0, before it begins, on every process.
             keep_every: also keep the checkpoint of every so many epochs, as out/epoch-10.pt and so on.
@@ -144,65 +169,61 @@ class Trainer:
         integer("keep_every", 1 if keep_every is None else keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
-            if out:
-                distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
-            if out and resume and not self.step:
-                stored = distributed.from_first(lambda: checkpoint.stored(out))
-                if stored:
-                    self.load_state_dict(stored, str(out))
+            writer = self._prepared(out, resume, about, stack) if out else None
             torch.manual_seed(self.batches.seed)  # for dropout and the like
             if self.random:
                 torch.set_rng_state(self.random["cpu"])
                 if "cuda" in self.random and self.device.type == "cuda":
                     torch.cuda.set_rng_state(self.random["cuda"], self.device)
-            writer = None
-            if out:
-                writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
-                stack.callback(writer.thread.shutdown)
-                nbytes = sum(p.nbytes for p in self.model.parameters())
-                distributed.from_first(lambda: writer.prepare(nbytes, self.rows))
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
-            self._run(writer, on_epoch, metrics, before_epoch, keep_every)
-        self.model.eval()
-        return self.rows
-
-    def _run(
-        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
-        metrics: Sequence[Metric], before_epoch: Callable[[int], object] | None, keep_every: int | None,
-    ) -> None:  # fmt: skip
-        """Train the epochs that remain, with checkpoints as `fit` says."""
-        begun, total, name = self.step, self.epochs * self.steps, type(self.loss).__name__
-        with Interruption() as stop, progress_bar(name, total, begun, shown=rank() == 0) as bar:
+            signals, bar = stack.enter_context(asked_to_stop()), stack.enter_context(self._progress_bar())
             while not self.finished:
                 if before_epoch:
                     before_epoch(self.step // self.steps)
                 for _ in self.epoch():
-                    advance(bar, timed=self.step > begun + 1)  # the first step compiles
+                    bar.update()
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
-                    stopped = self._stopped(stop)
-                    if self.within_epoch and stopped:
-                        break
-                    if self.within_epoch and self.losses_checked:
-                        self._write_if_due(writer, CHECKPOINT_SECONDS)
-                else:
-                    self._end_epoch(writer, on_epoch, metrics)
-                    kept = keep_every and len(self.rows) % keep_every == 0
-                    copies = [f"epoch-{len(self.rows)}.pt"] if kept else []
-                    self._write_if_due(writer, min(EPOCH_SECONDS, CHECKPOINT_SECONDS), self.finished, *copies)
-                if stopped and not self.finished:
-                    self._write_if_due(writer, 0, last=True)
-                    nothing = "nothing was saved, since out= was not given"
-                    held = f"{writer.out} holds it: repeat the call to go on" if writer else nothing
-                    raise Interrupted(f"stopped after step {self.step} of {total}; {held}", stop.asked)
+                    agree = world() == 1 or self.losses_checked  # many processes, when they wait anyway
+                    stopped = agree and distributed.any_of(bool(signals), self.device)
+                    copies: list[str] = []
+                    if not self.within_epoch:
+                        self._end_epoch(out, on_epoch)
+                        if keep_every and len(self.rows) % keep_every == 0:
+                            copies = [f"epoch-{len(self.rows)}.pt"]
+                    if writer and (stopped or self.losses_checked):
+                        self._write_if_due(writer, stopped or self.finished, *copies)
+                    if stopped and not self.finished:
+                        nothing = "nothing was saved, since out= was not given"
+                        where = f"{out} holds it: repeat the call to go on" if out else nothing
+                        total = self.epochs * self.steps
+                        raise Interrupted(f"stopped after step {self.step} of {total}; {where}", *signals)
+        self.model.eval()
+        return self.rows
 
-    def _end_epoch(
-        self, writer: checkpoint.Writer | None, on_epoch: Callable[["Trainer"], dict | None] | None,
-        metrics: Sequence[Metric],
-    ) -> None:  # fmt: skip
-        """Add the epoch's row to the history, with what `on_epoch` returns, and show it to the metrics."""
+    def _prepared(
+        self, out: Path, resume: bool, about: Callable[[], dict], stack: ExitStack
+    ) -> checkpoint.Writer | None:
+        """Lock the folder until the stack closes, and resume from its checkpoint; the first process gets a
+        writer, whose first checkpoint is written."""
+        distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
+        resume = resume and not self.step
+        if stored := distributed.from_first(lambda: checkpoint.stored(out) if resume else None):
+            self.load_state_dict(stored, str(out))
+        writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
+        stack.callback(writer.thread.shutdown)
+        distributed.from_first(lambda: writer.prepare(self.rows))
+        return writer if rank() == 0 else None
+
+    def _progress_bar(self) -> tqdm:
+        total = self.epochs * self.steps
+        silent = {"disable": True} if rank() or not total else {}  # else not set, so that TQDM_DISABLE works
+        return tqdm(total=total, initial=self.step, desc=type(self.loss).__name__, unit="step", **silent)
+
+    def _end_epoch(self, out: Path | None, on_epoch: Callable[["Trainer"], dict | None] | None) -> None:
+        """Add the epoch's row to the history, with what `on_epoch` returns."""
         row = self.close_epoch()
         if rank():
             return
@@ -210,27 +231,15 @@ class Trainer:
         watched = {key: float(value) for key, value in more.items()}
         row.update(watched)
         self.watched = watched or self.watched
-        if writer:
-            checkpoint.write_history(writer.out, self.rows)
-        for metric in metrics:
-            metric(self.rows)
+        if out:
+            checkpoint.write_history(out, self.rows)
 
-    def _stopped(self, stop: Interruption) -> bool:
-        """Whether all processes stop after this step; many processes agree only where losses are checked."""
-        agree = world() == 1 or self.losses_checked
-        return agree and distributed.any_of(stop.asked is not None, self.device)
-
-    def _write_if_due(
-        self, writer: checkpoint.Writer | None, seconds: float, last: bool = False, *copies: str
-    ) -> None:
-        """Begin a checkpoint if it is the `last`, if so many seconds have passed, or for `copies`.
+    def _write_if_due(self, writer: checkpoint.Writer, last: bool, *copies: str) -> None:
+        """Begin a checkpoint if it is the `last`, if ten minutes have passed, or for `copies`.
 
         `copies`: names of more files with it, which stay. Waits for the last one.
         """
-        if not writer or rank():
-            return
-        writer.check()
-        if last or copies or time.monotonic() - writer.begun >= seconds:
+        if last or copies or time.monotonic() - writer.begun >= CHECKPOINT_SECONDS:
             self.refuse_bad_weights()
             writer.write(*copies)
         if last:
@@ -245,16 +254,20 @@ class Trainer:
         return {
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
-            "step": self.step, "values": values, "seconds": self.seconds, "images": len(self.source),
-            "data": self.digest, **self._weights(), "optimiser": self.optimiser.state_dict(),
-            "scaler": self.precision.scaler.state_dict(), "not_finite": self.not_finite,
-            "targets": self.task.state(), "random": random,
+            "step": self.step, "values": values, "seconds": self.seconds, "data": self.digest,
+            "not_finite": sorted(self.not_finite), "targets": self.task.state(), "random": random,
+            **{name: part.state_dict() for name, part in self._parts().items()},
         }  # fmt: skip
 
-    def _weights(self) -> dict:
-        """The weights of all modules by name, with those of the momentum encoder under "keys"."""
-        modules = {name: getattr(self, name).state_dict() for name in checkpoint.MODULES}
-        return modules | {"keys": self.momentum_encoder.state_dict() if self.momentum_encoder else None}
+    def _parts(self) -> dict[str, Any]:
+        """What has a state of its own, by name."""
+        parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
+        parts["scaler"] = self.precision.scaler
+        return parts | ({"keys": self.momentum_encoder} if self.momentum_encoder else {})
+
+    def _not_finite(self) -> set[str]:
+        """Where weights and buffers hold NaN or inf."""
+        return set(checkpoint.not_finite({name: part.state_dict() for name, part in self._parts().items()}))
 
     def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
@@ -262,11 +275,7 @@ class Trainer:
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
         self._refuse_other_run(state, where)
-        parts = {name: getattr(self, name) for name in (*checkpoint.MODULES, "optimiser")}
-        parts["scaler"] = self.precision.scaler
-        if self.momentum_encoder:
-            parts["keys"] = self.momentum_encoder
-        checkpoint.load(parts, state, where)
+        checkpoint.load(self._parts(), state, where)
         for weight, moments in self.optimiser.state.items():
             for key, x in moments.items():
                 # Fused steps go through memory in order, so the state needs the weight's memory format.
@@ -276,10 +285,7 @@ class Trainer:
         self.values = list(state["values"].to(self.device).unbind())
         self.seconds, self.random = state["seconds"], state["random"]
         if self.values:
-            try:
-                self.task.restore(state["targets"])
-            except ValueError as error:
-                raise ValueError(f"{where}: {error}; {checkpoint.REMEDY}") from error
+            self.task.restore(state["targets"])
 
     def _refuse_other_run(self, state: dict, where: str) -> None:
         """Raises ValueError if a state lacks parts, or has other data, random views, precision or batches."""
@@ -287,17 +293,14 @@ class Trainer:
         position = divmod(state.get("step", 0), self.steps)
         draws, data = state.get("draws", 1), state.get("data", self.digest)
         used, now = state.get("precision", "float32"), self.precision.name
-        images = f"{state.get('images')} {self.things}, and there are {len(self.source)} now"
         has = f"it has {done} epochs and {within} steps, and should have {position}"
         for other, complaint in (
             ("optimiser" not in state,
-             "was saved without its optimiser, or by one of the first versions, and cannot go on"),
-            (state.get("images") != len(self.source), f"was trained on {images}; restore the data"),
+             "was saved without its optimiser, or by one of the first versions; take a whole one"),
             (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
             (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),
-            (self.momentum_encoder and state.get("keys") is None, "was trained without a momentum encoder"),
             ((done, within) != position, f"was trained in other batches, or is damaged: {has}"),
         ):  # fmt: skip
             if other:
@@ -319,8 +322,9 @@ class Trainer:
             if self.losses_checked:
                 self.refuse_bad_losses()  # this waits for the device, so that the time below is complete
             self.seconds = before + time.perf_counter() - started
+            if not self.within_epoch:
+                self.refuse_bad_weights()
             yield
-        self.refuse_bad_weights()
 
     @property
     def finished(self) -> bool:
@@ -381,13 +385,14 @@ class Trainer:
     def _compile(self) -> None:
         """Compile by a trial of the next step, whose results are discarded; or warn and go on without."""
         self.compile_tried = True
-        ours = [self.grad_cache, *([self.momentum_encoder.grad_cache] if self.momentum_encoder else [])]
-        parts = [part for cache in ours for part in cache.parts]
+        parts = [*self.grad_cache.parts]
+        if self.momentum_encoder:
+            parts += self.momentum_encoder.grad_cache.parts
         if not self.loss.reads_values:
             parts.append(self.loss)
-        every = nn.ModuleList(parts)
-        with torch.random.fork_rng(), seeded_globals(self.batches.seed), unchanged_buffers(every):
-            self.compiled = compiling.compile_all(parts, lambda: self._backward(next(self.view_batches)))
+        buffers = unchanged_buffers(nn.ModuleList(parts))
+        with torch.random.fork_rng(), seeded_globals(self.batches.seed), buffers:
+            self.compiled = devices.compile_all(parts, lambda: self._backward(next(self.view_batches)))
         self.view_batches = self._view_batches()
 
     def refuse_bad_losses(self) -> None:
@@ -399,11 +404,10 @@ class Trainer:
 
     def refuse_bad_weights(self) -> None:
         """Raises FloatingPointError if a weight or a buffer holds NaN or inf that began finite."""
-        if set(checkpoint.not_finite(self._weights())) - set(self.not_finite):
+        if self._not_finite() - self.not_finite:
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
-        """The numbers of a progress bar: the last loss, the rate, and what `on_epoch` returned last."""
-        rate = len(self.values) * self.batches.how.size / self.seconds
-        shown = {"loss": f"{float(self.values[-1]):.3f}", f"{self.things}_per_s": f"{rate:.0f}"}
+        """The numbers of a progress bar: the last loss, and what `on_epoch` returned last."""
+        shown = {"loss": f"{float(self.values[-1]):.3f}"}
         return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

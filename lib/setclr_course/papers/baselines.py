@@ -14,8 +14,7 @@ from setclr.losses import Objective
 from setclr.losses.supervised import check_outputs
 from setclr.models.encoders import normalise
 from setclr.settings import whole
-from setclr.training.task import Task
-from setclr.training.trainer import Trainer
+from setclr.training.trainer import Task, Trainer
 
 
 class Rotation(Objective):

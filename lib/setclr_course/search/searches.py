@@ -12,8 +12,7 @@ import pandas as pd
 
 from setclr.experiments.campaigns import RECORDED, campaign, recorded
 from setclr.experiments.kinds import kind_of
-from setclr.experiments.pretraining import pretrain
-from setclr.experiments.run import Run
+from setclr.experiments.run import Run, pretrain
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr_course.search import hyperparameters

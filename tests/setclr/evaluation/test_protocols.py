@@ -22,8 +22,8 @@ from setclr.experiments import evaluate, new_run, summary
 from setclr.experiments.kinds.image import labelled
 from setclr.experiments.records import ours, read_records
 from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
-from setclr.training.batches import Batches, Batching
 from setclr.training.optimisers import LARS
+from setclr.training.source import Batches, Batching
 from setclr.views import View
 from setclr_course.papers import probes
 from setclr_course.papers import protocols as of_papers

@@ -1,10 +1,9 @@
-"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, labels, metrics.
+"""The engine with anybody's objects: precision, compiling, checkpoints by the clock, labels.
 
 And gradient caching: a batch in chunks gives the gradients of the batch in one go.
 """
 
 import copy
-import io
 import math
 import threading
 import warnings
@@ -18,19 +17,17 @@ from looks_at_values import why
 from small_runs import FEW, PIXELS, SMALL, killed_at, same, train
 from torch import nn
 from torch._inductor.exc import InductorError
-from tqdm.auto import tqdm
 
 from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
 from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
-from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer, compiling
+from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer
 from setclr.training import trainer as engine
-from setclr.training.batches import Batches
 from setclr.training.checkpoint import HISTORY, Writer, read
 from setclr.training.devices import Precision, has_bf16
 from setclr.training.grad_cache import GradCache, unchanged_buffers
-from setclr.training.metrics import advance
+from setclr.training.source import Batches
 from setclr.views import augmentation
 from setclr_course.costs import Kept
 
@@ -60,10 +57,9 @@ def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
 
 
 def test_ones_own_encoder_is_trained_in_place_and_goes_on_where_it_was_stopped(tmp_path):
-    whole, told = own_trainer(epochs=2), []
+    whole = own_trainer(epochs=2)
     before, state = whole.encoder.first.weight.clone(), torch.get_rng_state()
-    rows = whole.fit(metrics=[lambda rows: told.append([row["epoch"] for row in rows])])
-    assert told == [[1], [1, 2]] and all(math.isfinite(row["loss"]) for row in rows)
+    assert all(math.isfinite(row["loss"]) for row in whole.fit())
     assert not torch.equal(before, whole.encoder.first.weight)
     assert not whole.encoder.training and torch.equal(torch.get_rng_state(), state)
     killed_at(6, lambda: own_trainer(epochs=2).fit(tmp_path))
@@ -176,7 +172,7 @@ def test_auto_compiles_long_runs_alone():
     """Of 2,000 steps or more; here an epoch has 4."""
     assert Machine().compiled == "auto"
     assert [own_trainer(epochs=n).compiled for n in (1, 499, 500)] == [False, False, True]
-    assert not compiling.wanted("auto", False, 10**6, "graphs"), "their sizes change"
+    assert not Machine().compiles(False, 10**6, "graphs"), "their sizes change"
 
 
 BY_LABELS = [SupCon(0.2), InfoNCE(0.2), GroCo(), InfoNCE(0.2) + 0.5 * SupCon(0.2)]
@@ -204,19 +200,6 @@ def test_labels_stay_out_unless_they_are_asked_for(monkeypatch):
     for labels in (True, False):  # supervised contrast trains on labelled images alone
         pretrain(replace(PLAIN, data="stl10", labels=labels, epochs=0))
     assert asked == ["train", "unlabelled"]
-
-
-def test_the_time_left_leaves_the_first_step_out():
-    now = [0.0]
-    bar = tqdm(total=100, initial=10, file=io.StringIO(), disable=False)
-    bar._time, bar.start_t, bar.last_print_t = lambda: now[0], 0.0, 0.0
-    now[0] = 60.0  # of compiling
-    advance(bar, timed=False)
-    for _ in range(9):
-        now[0] += 1.0
-        advance(bar)
-    assert bar.n == 20
-    assert bar.format_dict["elapsed"] == pytest.approx(9) and bar.format_dict["initial"] == 11
 
 
 SOURCE = ImageViews(FEW, VIEWS)

@@ -137,5 +137,5 @@ for module in (setclr, setclr.losses, setclr.inner, setclr.evaluation, setclr.tr
 def test_what_needs_torch_alone_imports_torch_alone():
     """Torch, numpy and scipy are all that is there; what reads images or writes tables says what it wants."""
     run = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True, cwd="/")
-    of_images = {"ImageViews", "LoaderViews", "Source", "Step", "features", "pixels"}
+    of_images = {"Batching", "ImageViews", "LoaderViews", "Source", "Step", "features", "pixels"}
     assert {*run.stdout.split()} == of_images | {"Trainer", "pretrain"}

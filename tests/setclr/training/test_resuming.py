@@ -176,10 +176,6 @@ def test_what_cannot_be_written_is_found_before_training(tmp_path, monkeypatch):
         with at_step(0, kill), pytest.raises(OSError, match=said):
             train(SMALL, out)
 
-    usage = shutil.disk_usage(tmp_path)._replace(free=1_000_000)
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda path: usage)
-        refused(f"{tmp_path}: 1 MB are free and a run needs 11; make room")
     (tmp_path / "file").touch()
     refused(f"{tmp_path / 'file'} must be a folder that can be written .*; allow writing", tmp_path / "file")
 
@@ -240,7 +236,7 @@ def test_a_run_of_another_recipe_other_data_or_without_its_optimiser_is_refused(
     with pytest.raises(ValueError, match="saved without its optimiser"):
         train(SMALL, tmp_path / "b")
     more = ImageSet(torch.zeros(99, 3, 16, 16, dtype=torch.uint8), torch.zeros(99).long(), ("a",))
-    with pytest.raises(ValueError, match="was trained on 70 images, and there are 99 now; restore the data"):
+    with pytest.raises(ValueError, match="was trained on 70 .*, and these are 99 .*; restore the data"):
         pretrain(SMALL, tmp_path / "a", data=more)
 
 

@@ -16,7 +16,7 @@ from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
 from setclr.seeding import seeded
 from setclr.training import Batching, LRSchedule, Trainer
-from setclr.training.batches import Batches
+from setclr.training.source import Batches
 
 SMALL = replace(TWO_EPOCHS, epochs=3)
 LEARNT = replace(SMALL, loss="InfoNCE(temperature=learnable(0.2))", epochs=1)
