@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
-from setclr.checks import choice
+from setclr.checks import choice, printable
 from setclr.cli import options
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def embed(
     import numpy as np
 
     from setclr.data.folders import images_below
-    from setclr.data.photographs import complaints, decode, shown
+    from setclr.data.photographs import complaints, decode
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of
@@ -264,7 +264,7 @@ def embed(
         features, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
         np.savez(file, features=features, paths=paths)
     for warning in left_out:
-        print(shown(str(warning.message)))
+        print(printable(warning.message))
     print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {features.shape[1]} each")
 
 

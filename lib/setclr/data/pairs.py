@@ -16,9 +16,9 @@ from PIL.Image import Resampling
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr.checks import choice, integer
+from setclr.checks import choice, integer, printable
 from setclr.data.folders import class_folders, files_of_classes, same_names
-from setclr.data.photographs import Photographs, is_image, shown
+from setclr.data.photographs import Photographs, is_image
 from setclr.data.sets import Batch, ImageSet, Views
 from setclr.views import View, recolour
 from setclr.views.chance import NUMBERS
@@ -124,7 +124,7 @@ def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
     """
     folders = class_folders(root, NEEDED, is_image)
     if len(folders) != 2:
-        got = f"{len(folders)}: {', '.join(map(shown, [*folders][:5]))}"
+        got = f"{len(folders)}: {', '.join(map(printable, [*folders][:5]))}"
         raise ValueError(f"{root} must hold two folders, got {got}; {NEEDED}")
     of_camera = files_of_classes(folders, "pictures", is_image)
     first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
@@ -144,4 +144,4 @@ def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
         sides = integer("size", size, least=8) // 2, size
         small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
         images = torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()
-    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(shown, chosen)))
+    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(printable, chosen)))

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from setclr import checks
+from setclr.checks import printable
 from setclr.views import View, boxes, by_size, check_draws
 
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
@@ -24,12 +25,6 @@ ENDINGS = (".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".j2k", "
            ".jpeg", ".jpf", ".jpg", ".jpx", ".jxl", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".psd",
            ".qoi", ".rgb", ".sgi", ".tga", ".tif", ".tiff", ".webp")  # fmt: skip
 REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
-
-
-def shown(path: str | os.PathLike) -> str:
-    """A path for a message: quoted and escaped if it has a newline or other unprintable characters."""
-    text = os.fspath(path)
-    return text if text.isprintable() else repr(text)
 
 
 def is_image(name: str) -> bool:
@@ -201,7 +196,7 @@ class Photographs:
                     raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
                 yield image
         except Exception as error:  # a damaged file can raise any error in Pillow
-            problem = f"{shown(path)} is no image that can be read ({error})"
+            problem = f"{printable(path)} is no image that can be read ({error})"
             raise ValueError(f"{problem}; remove or replace it") from error
 
     def sides(self, i: int) -> tuple[int, int]:
@@ -222,8 +217,8 @@ class Photographs:
         if self.size is not None:
             picture = ImageOps.fit(picture, (self.size, self.size), Image.Resampling.BILINEAR)
         elif (height, width) != self.shape[2:]:
-            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
-            got = f"{first} and {shown(self.path(i))} of {width}x{height}"
+            first = f"{printable(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
+            got = f"{first} and {printable(self.path(i))} of {width}x{height}"
             remedy = "load them with size=, or pretrain with view_size (--view-size)"
             raise ValueError(f"images must be of one size, got {got}; {remedy}")
         return np.asarray(picture).transpose(2, 0, 1)

@@ -1,4 +1,4 @@
-"""Sets of images, and those that have a name (`setclr.data_sets`)."""
+"""Sets of images, those that have a name (`setclr.data_sets`), and labels that users give."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,9 +8,12 @@ from hashlib import sha256
 from itertools import tee
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from setclr import checks
 from setclr import views as views_of
@@ -20,6 +23,7 @@ from setclr.data_sets import FOLDER, NAMES, SPLITS, known
 from setclr.views import View
 from setclr.views.numbers import sent
 
+REMEDY = "number the classes 0, 1, ..."  # of bad labels
 Images = Tensor | Photographs
 Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36) of `views.draw`
 Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
@@ -37,20 +41,15 @@ class ImageSet:
     classes: tuple[str, ...]  # () if no image has a label
 
     def __post_init__(self) -> None:
-        for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
-            x = getattr(self, name)
-            kind = Images if dims == 4 else Tensor
-            if not isinstance(x, kind) or x.ndim != dims or x.dtype != dtype or not len(x):
-                wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
-                got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-                raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
-        if len(self.labels) != len(self.images):
-            got = f"{len(self.labels)} labels for {len(self.images)} images"
-            raise ValueError(f"labels must be as many as images, got {got}")
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if low < -1 or high >= len(self.classes):
+        x = self.images
+        if not isinstance(x, Images) or x.ndim != 4 or x.dtype != torch.uint8 or not len(x):
+            got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+            raise ValueError(f"images must be a (N, C, H, W) tensor of torch.uint8 with N >= 1, got {got}")
+        labels = checked_labels("labels", self.labels, len(x))
+        if labels.max() >= len(self.classes):
             wanted = f"indices of the {len(self.classes)} classes, or -1 for no label"
-            raise ValueError(f"labels must be {wanted}, got {low}..{high}")
+            raise ValueError(f"labels must be {wanted}, got {labels.max()}")
+        object.__setattr__(self, "labels", labels)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -215,3 +214,52 @@ def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
     if not mask.any():
         raise ValueError("train must have a class of two or more, got one of each; add some")
     return mask
+
+
+def checked_labels(name: str, labels: Any, n: int) -> Tensor:
+    """Labels as an int64 tensor (n,) on the CPU, each a class from 0, or -1 where there is no label.
+
+    `labels` is a tensor, an array or a sequence of n whole numbers. 2.0 and True are whole; 0.7 and NaN are
+    not. Raises ValueError for anything else. The message calls the labels `name`, and says what was given
+    and where. Cost: one pass.
+    """
+    wanted = f"{name} must be {n} whole numbers (n,), each -1 or more"
+    kind = type(labels).__name__
+    try:
+        if isinstance(labels, Tensor):
+            labels = labels.detach().cpu()
+            labels = labels.float() if labels.dtype == torch.bfloat16 else labels  # NumPy has no bfloat16
+        array = np.asarray(labels)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{wanted}, got {kind} ({' '.join(str(error).split())}); {REMEDY}") from None
+    if array.shape != (n,):
+        raise ValueError(f"{wanted}, got {kind} of shape {array.shape}; {REMEDY}")
+    if n and array.dtype.kind not in "buif":
+        raise ValueError(f"{wanted}, got {array.tolist()[0]!r} among {array.dtype}; {REMEDY}")
+    # NaN passes no comparison. Beyond 2**53 a float is no longer a number of its own.
+    whole = (array >= -1) & (array <= 2**53) & (array == np.floor(array))
+    if not whole.all():
+        place = int(whole.argmin())
+        raise ValueError(f"{wanted}, got {array[place].item()!r} at place {place}; {REMEDY}")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def labels_of(dataset: Any, name: str) -> tuple[Tensor, tuple[str, ...]]:
+    """The labels (N,) of a Dataset, and the names of its classes; without names, their numbers.
+
+    Raises ValueError, with the `name` of the argument, if it is no Dataset with a length.
+    """
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or isinstance(dataset, Tensor):
+        got = type(dataset).__name__
+        raise ValueError(f"{name} must be a Dataset with a length and numbered items, got {got}")
+    if isinstance(dataset, Subset):
+        labels, names = labels_of(dataset.dataset, name)
+        return labels[torch.as_tensor(dataset.indices, dtype=torch.int64)], names
+    attribute = "labels" if getattr(dataset, "targets", None) is None else "targets"
+    given = getattr(dataset, attribute, None)
+    if given is None:
+        given = torch.full((len(dataset),), -1)
+    labels = checked_labels(attribute, given, len(dataset))
+    count = int(labels.max()) + 1 if len(labels) else 0
+    names = tuple(map(str, getattr(dataset, "classes", ()))) or tuple(map(str, range(count)))
+    return labels, names

@@ -21,7 +21,6 @@ from torch import nn
 
 import setclr
 from setclr.checks import printable
-from setclr.data.photographs import shown
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
@@ -107,7 +106,7 @@ def read_record(path: Path) -> Record:
     except (OSError, ValueError, RecursionError) as error:
         problem = str(error)
     remedy = "remove it, and the command that made it makes it again"
-    raise ValueError(f"{shown(path)} is damaged or no record ({problem}); {remedy}")
+    raise ValueError(f"{printable(path)} is damaged or no record ({problem}); {remedy}")
 
 
 def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.checks import integer
+from setclr.checks import integer, printable
 from setclr.data.folders import class_folders, files_of_classes, same_names
-from setclr.data.photographs import THREADS, shown
+from setclr.data.photographs import THREADS
 from setclr.data.writing import writable
 from setclr.extras import extra
 from setclr.video import flow
@@ -67,7 +67,7 @@ class VideoFiles:
         path = self.paths[i]
         times, keys = ([], []) if self.cache else shown_when(path)
         whole = torch.empty(0) if times else self.video(i)
-        wanted = frames_of(places, len(times) or len(whole), frames, stride, shown(path))
+        wanted = frames_of(places, len(times) or len(whole), frames, stride, printable(path))
         numbers, which = wanted.unique(return_inverse=True)
         seen = frames_at(path, self.size, [times[k] for k in numbers], keys) if times else whole[numbers]
         if len(seen) != len(numbers):
@@ -139,7 +139,7 @@ def opened(path: Path) -> Iterator[Any]:
                 raise ValueError("it has no picture, only sound or text")
             yield container
     except (av.FFmpegError, OSError, ValueError, IndexError) as error:
-        failed = f"{shown(path)} cannot be read as a video ({error})"
+        failed = f"{printable(path)} cannot be read as a video ({error})"
         raise ValueError(f"{failed}; remove it, or convert it with a video program") from error
 
 
@@ -190,4 +190,4 @@ def folder_files(root: Path, split: str) -> tuple[list[Path], list[int], tuple[s
     files = files_of_classes(folders, "videos")
     paths = [Path(path) for of_class in files.values() for path in of_class]
     labels = [label for label, of_class in enumerate(files.values()) for _ in of_class]
-    return paths, labels, tuple(map(shown, files))
+    return paths, labels, tuple(map(printable, files))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from setclr.checks import choice, integer
-from setclr.data.labels import checked_labels
 from setclr.data.patches import PHOTOGRAPHS
+from setclr.data.sets import checked_labels
 from setclr.data_sets import SPLITS
 from setclr.recipes.video import MODALITIES, MOVING
 from setclr.video.files import VideoFiles, folder_files, frames_of

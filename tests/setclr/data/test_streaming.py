@@ -22,7 +22,7 @@ from torch.utils.data import Dataset, Subset, TensorDataset
 from torchvision.transforms.functional import pil_to_tensor
 
 from setclr.data import ImageSet, Photographs, load
-from setclr.data.labels import labels_of
+from setclr.data.sets import labels_of
 from setclr.data.streaming import streamed
 from setclr.training import ImageViews
 from setclr.training.source import item_of

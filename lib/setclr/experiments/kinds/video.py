@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from setclr.checks import printable
 from setclr.data.folders import files_below, without_damaged
-from setclr.data.photographs import shown
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
 from setclr.experiments.kinds import split_of
@@ -84,4 +84,4 @@ def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: boo
     videos = VideoSet(VideoFiles(paths, side), labels, {"none": ("none",)})
     clips = recipe.frames, recipe.stride, side, moments_of(run)
     features = video_features(run.encoder, videos, *clips, batch=batch)
-    return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])
+    return features.numpy(), np.array([printable(path.relative_to(place)) for path in paths])
