@@ -21,7 +21,7 @@ from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.photographs import Photographs, is_image
 from setclr.data.sets import Batch, ImageSet, Views
 from setclr.views import View, recolour
-from setclr.views.chance import NUMBERS
+from setclr.views.numbers import NUMBERS
 
 FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # the flip's column in the draws
 LEAST = 14  # things; 15 % of fewer would be less than two

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from setclr.views import numbers, pixels
-from setclr.views.chance import check_draws, draw, parameters
+from setclr.views.numbers import check_draws, draw, parameters
 from setclr.views.view import View, by_size, check_views
 
 SHAPES = 64  # most shapes of images and views that one process compiles

@@ -36,7 +36,7 @@ def same(a, b, within=1e-5):
 
 def of_one(view, draws, H, W):
     """The parameters of a single view, (N, …), from its draws (N, 36)."""
-    return views.chance.Parameters(*(x[0] for x in parameters([view], draws[:, None], H, W)))
+    return views.numbers.Parameters(*(x[0] for x in parameters([view], draws[:, None], H, W)))
 
 
 def by_torchvision(images, view, p):
