@@ -59,11 +59,9 @@ class Pairs(ImageSet):
             made = recolour(x, views[0], numbers.flatten(0, 1).unsqueeze(1), compiled)
             yield [made.unflatten(0, (2, -1))]
 
-    def sample(self, n: int, seed: int = 0) -> "Pairs":
-        """n different things, drawn by the seed. Raises ValueError if there are fewer."""
-        integer("n", n, least=2, most=len(self), hint=f"there are {len(self)} things")
-        chosen = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:n].sort().values
-        return paired(self.pairs[:, chosen], self.mirror)
+    def subset(self, index: Tensor) -> "Pairs":
+        """Both images of the things where `index` (n,) bool is True, or of those of these numbers."""
+        return paired(self.pairs[:, index], self.mirror)
 
 
 def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
