@@ -233,7 +233,6 @@ def evaluate(
 def embed(
     run: options.Run, folder: Annotated[Path, arg(metavar="FOLDER")], /, out: Path | None = None,
     size: int | None = None, device: options.Device = None, batch: int = 256, skip_damaged: bool = False,
-    verify: bool = False,
 ) -> None:  # fmt: skip
     """Write the features of your own images to an .npz file: `features` (N, D) float32, `paths` (N,).
 
@@ -244,12 +243,9 @@ def embed(
         size: Side in pixels to which images are resized and cropped; None: the side used in training.
         batch: Images that are held at once.
         skip_damaged: Leave out files that cannot be read; the last lines name them.
-        verify: Decode all image files first, and name all that cannot be read.
     """
     import numpy as np
 
-    from setclr.data.folders import images_below
-    from setclr.data.photographs import complaints, decode
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of
@@ -257,8 +253,6 @@ def embed(
 
     loaded, out = load_run(run), out or options.folder_of(run) / f"features-{folder.resolve().name}.npz"
     loaded.encoder.to(choose_device(device))
-    if verify and (bad := [*filter(None, complaints(images_below(folder), decode))]):
-        raise ValueError("; ".join(bad))
     with replacing(out) as file, warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always", UserWarning)
         features, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)

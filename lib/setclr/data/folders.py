@@ -1,4 +1,4 @@
-"""Image files in folders: tiny-ImageNet, ImageNet, and any folder, with splits, with classes, or neither.
+"""Image files in folders: tiny-ImageNet, ImageNet, two cameras, any folder with splits, classes or neither.
 
 What is no image by its ending is passed over, and so are broken links and names that begin with a dot.
 """
@@ -11,10 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from PIL.Image import Resampling
 from torch import Tensor
 
-from setclr.checks import printable
+from setclr.checks import integer, printable
 from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs, complaints, is_image
 from setclr.data.sets import ImageSet
@@ -27,6 +29,9 @@ TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
 TEST = ("val", "test")  # the folders of a test split
 OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
+LEAST_THINGS = 14  # of pairs; 15 % of fewer would be less than two
+FOR_TEST = 0.15  # the share of pairs in the test split
+OF_CAMERAS = "pairs:PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
 Wanted = Callable[[str], bool]  # of a file's name
 Files = dict[str, list[str]]  # the paths of each class
 
@@ -94,6 +99,41 @@ def _fetch_tiny(folder: Path) -> None:
         with downloading(missing, f"fetch {TINY_URL} and put it into {root}"):
             download_and_extract_archive(TINY_URL, root, unfinished, md5=TINY_MD5)  # or takes what is there
         os.replace(Path(unfinished, TINY), folder)
+
+
+def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
+    """The things of a split, all pictures of the first camera before those of the second.
+
+    root/CAMERA/THING.jpg are the pictures of two cameras, with one file name for both of a thing. Folders and
+    files may have any names. The camera whose folder comes first in the alphabet is view 0.
+
+    15 % of the things are for test. A fixed seed chooses them, and the order of all things. With `size`,
+    pictures are resized whole to that height and half of it as the width, the shape of people. Raises as
+    `setclr.data.load` does.
+    """
+    folders = class_folders(root, OF_CAMERAS, is_image)
+    if len(folders) != 2:
+        got = f"{len(folders)}: {', '.join(map(printable, [*folders][:5]))}"
+        raise ValueError(f"{root} must hold two folders, got {got}; {OF_CAMERAS}")
+    of_camera = files_of_classes(folders, "pictures", is_image)
+    first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
+    one, other = folders.values()
+    same_names(one, other, first, second)
+    names = sorted(first)
+    if len(names) < LEAST_THINGS:
+        problem = f"{root} must hold at least {LEAST_THINGS} things for its splits, got {len(names)}"
+        raise ValueError(f"{problem}; add pictures to both of its folders")
+    order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
+    test = round(FOR_TEST * len(names))
+    chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
+    files = Photographs(path[name] for path in (first, second) for name in chosen)
+    if size is None:
+        images = files[:]
+    else:
+        sides = integer("size", size, least=8) // 2, size
+        small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
+        images = torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()
+    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(printable, chosen)))
 
 
 def by_class(classes: dict[str, Path], size: int | None, stream: bool | None) -> ImageSet:

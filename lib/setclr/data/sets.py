@@ -59,11 +59,6 @@ class ImageSet:
         classes = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
         return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {classes}>"
 
-    @property
-    def in_ram(self) -> bool:
-        """Whether the images are a tensor, not files."""
-        return isinstance(self.images, Tensor)
-
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""
         return ImageSet(select(self.images, index), self.labels[index], self.classes)

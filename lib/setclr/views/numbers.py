@@ -128,7 +128,7 @@ def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> di
     reach, so that a weight is 1 - distance. Pixels outside of the box are far away. Pixels of the border come
     before and after the image's. If there is a bicubic view, "cubic" is 1 for its crops and 0 for others.
     """
-    border, N = max(view.border(H) for view in views), p.box.shape[1]
+    border, N = round(max(view.padding for view in views) * H), p.box.shape[1]
     top, left, height, width = p.box.transpose(0, 1).flatten(0, 1).float().T
     flip = p.flip.T.flatten()
     left, width = left + width * flip, width * (1 - 2.0 * flip)  # a mirrored box is read backwards

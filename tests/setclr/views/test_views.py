@@ -47,7 +47,7 @@ def by_torchvision(images, view, p):
 def of_one_image(image, view, p, i):
     S = view.size or image.shape[-1]
     top, left, height, width = p.box[i].int().tolist()
-    border = view.border(image.shape[-2])
+    border = round(view.padding * image.shape[-2])
     x, top, left = F.pad(image.float() / 255, [border] * 4), top + border, left + border
     how = InterpolationMode(view.interpolation)
     x = F.resized_crop(x, top, left, height, width, [S, S], how, antialias=True).clamp(0, 1)
