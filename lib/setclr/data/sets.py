@@ -177,29 +177,21 @@ def select(images: Images, index: slice | Tensor) -> Images:
 def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
     """A data set's training images in two parts: those to train on, and at least a fifth for validation.
 
-    The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
-    its test images, because patches of one block overlap. For other data sets, any folder of photographs
-    included, it is `held_out`, and raises as that does.
+    The split is always the same, and both parts keep the order of the images. For "photo-patches" whole
+    blocks of each photograph are held out, as for its test images, because patches of one block overlap. For
+    other data sets, any folder of photographs included, it is `held_out_mask`, and raises as that does.
     """
-    if not (choose := known(name).validation):
-        return held_out(train)
-    mask = torch.from_numpy(resolve_name(f"setclr.data.{choose}")())
-    return train.subset(~mask), train.subset(mask)
-
-
-def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
-
-    Both parts keep the order of the images. A class of one image stays in the first part, and images
-    without a label (-1) count as one class more. Raises ValueError if there are fewer than 5 images, or if
-    none is left for validation.
-    """
-    mask = held_out_mask(train.labels, seed)
+    choose = known(name).validation
+    mask = torch.as_tensor(resolve_name(f"setclr.data.{choose}")() if choose else held_out_mask(train.labels))
     return train.subset(~mask), train.subset(mask)
 
 
 def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
-    """Which of N things, whose classes are `labels` (N,), are held out by `held_out`: (N,) bool."""
+    """Which of N things are held out: a fifth of each class, drawn by the seed, (N,) bool.
+
+    `labels` (N,) are their classes. A class of one stays, and those without a label (-1) count as one class
+    more. Raises ValueError if there are fewer than 5, or if none is held out.
+    """
     checks.integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
     shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     grouped = shuffled[labels[shuffled].argsort(stable=True)]
