@@ -16,11 +16,10 @@ from torch import Tensor
 from torch.utils.data import Subset
 
 from setclr import checks
-from setclr import views as views_of
 from setclr.data.photographs import Photographs
 from setclr.data.streaming import streamed
 from setclr.data_sets import FOLDER, NAMES, SPLITS, known
-from setclr.views import View
+from setclr.views import View, apply_all, finish
 from setclr.views.numbers import sent
 
 REMEDY = "number the classes 0, 1, ..."  # of bad labels
@@ -76,11 +75,11 @@ class ImageSet:
             asked, again = tee(batches)
             read = partial(_crops, self.images, views)
             for crops, (_, draws) in zip(streamed(read, asked, workers, device), again):
-                yield views_of.finish(crops, views, draws, compiled)
+                yield finish(crops, views, draws, compiled)
             return
         images = self.images.to(device)
         for index, draws in batches:
-            yield views_of.apply_all(images[sent(index, device)], views, draws, compiled)
+            yield apply_all(images[sent(index, device)], views, draws, compiled)
 
     def digest(self) -> str:
         """How many images these are, and a checksum that tells them from others.

@@ -3,9 +3,9 @@
 A view depends on its image's row alone. A process that holds images [a, b) of a batch therefore draws only
 their rows, and gets the same numbers as a process that draws the whole batch.
 
-`draw` gives the numbers, `parameters` what they mean, `cropping`, `mirroring` and `colours` the tensors, by
-name, with which `setclr.views.pixels` computes. These are made on the CPU and sent to the images' device as
-one tensor. An operation that no view of a group has gets none. B = V * N images, view after view.
+`draw` gives the numbers, `parameters` what they mean, `cropping` and `colours` the tensors, by name, with
+which `setclr.views.pixels` computes. These are made on the CPU and sent to the images' device as one tensor.
+An operation that no view of a group has gets none. B = V * N images, view after view.
 """
 
 from collections.abc import Sequence
@@ -143,11 +143,6 @@ def cropping(views: Sequence[View], p: Parameters, H: int, W: int, S: int) -> di
     if any(cubic):
         made["cubic"] = torch.tensor(cubic).repeat(N)[:, None, None]
     return made
-
-
-def mirroring(p: Parameters) -> dict[str, Tensor]:
-    """The tensor of `pixels.mirror`."""
-    return {"flips": _each(p.flip)[..., None, None]}
 
 
 def colours(views: Sequence[View], p: Parameters, C: int, S: int) -> dict[str, Tensor]:
