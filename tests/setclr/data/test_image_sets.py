@@ -37,6 +37,7 @@ PIXELS, LABELS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.zeros(2, dtyp
 def test_what_does_not_fit_together_is_refused(images, labels, words):
     with pytest.raises(ValueError, match=words):
         ImageSet(images, labels, ("a", "b"))
+    assert ImageSet(PIXELS, LABELS.int(), ("a", "b")).labels.dtype == torch.int64
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 9), st.data())

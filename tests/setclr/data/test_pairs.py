@@ -74,7 +74,8 @@ def test_resizing_keeps_the_pairs_and_sees_every_pixel():
 
 def test_a_sample_of_pairs_has_both_views_of_its_things():
     pairs = paired(two_views(things(list(range(20)) * 2)), "together")
-    few = pairs.sample(5, seed=1)  # what `subset` takes of both
+    few = pairs.sample(5, seed=1)
+    assert torch.equal(pairs.subset(torch.arange(20) < 3).pairs, pairs.pairs[:, :3])
     first, second = indices(few.pairs)
     assert len(few) == len(set(first)) == 5 and [i + 20 for i in first] == second and few.mirror == "together"
 
