@@ -81,8 +81,9 @@ def choice(name: str, value: Any, options: Iterable[str], hint: str = "") -> str
     return value
 
 
-def printable(text: str) -> str:
-    """The text with newlines, escape codes and the like written out, as a terminal or a table may show it."""
+def printable(text: object) -> str:
+    """A text or path with newlines, escape codes and the like written out, for a terminal or a table."""
+    text = str(text)
     return text if text.isprintable() else "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 

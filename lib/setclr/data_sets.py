@@ -68,8 +68,8 @@ DATA_SETS = {
     # images without classes at any depth, with labels -1; these have no test split (`folders.any_folder`).
     FOLDER: DataSet("folders:any_folder", takes=FILES),
     # PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in stereo-patches. 15 %
-    # of the things, chosen by a fixed seed, are the test split (`pairs.two_cameras`).
-    "pairs:": DataSet("pairs:two_cameras", takes=("size",), mirror="apart"),
+    # of the things, chosen by a fixed seed, are the test split (`folders.two_cameras`).
+    "pairs:": DataSet("folders:two_cameras", takes=("size",), mirror="apart"),
 }  # fmt: skip
 NAMES = tuple(f"{name}PATH" if name.endswith(":") else name for name in DATA_SETS)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from setclr.checks import choice
+from setclr.checks import choice, printable
 from setclr.data_sets import NAMES
 
 if TYPE_CHECKING:
@@ -265,7 +265,6 @@ def embed(
     """
     import numpy as np
 
-    from setclr.data.photographs import shown
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds import kind_of
@@ -278,7 +277,7 @@ def embed(
         features, paths = kind_of(loaded.recipe).embed(loaded, folder, size, batch, skip_damaged)
         np.savez(file, features=features, paths=paths)
     for warning in left_out:
-        print(shown(str(warning.message)))
+        print(printable(warning.message))
     print(f"{out}: features of {len(paths)} {loaded.recipe.things}, {features.shape[1]} each")
 
 

@@ -12,8 +12,7 @@ from urllib.error import URLError
 import numpy as np
 import torch
 
-from setclr.data.labels import labels_of
-from setclr.data.sets import ImageSet
+from setclr.data.sets import ImageSet, labels_of
 
 NETWORK = (URLError, HTTPException, ConnectionError, TimeoutError, RuntimeError)  # torchvision raises these
 

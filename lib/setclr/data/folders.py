@@ -1,11 +1,9 @@
-"""Image files in folders: tiny-ImageNet, ImageNet, and any folder, with splits, with classes, or neither.
+"""Image files in folders: tiny-ImageNet, ImageNet, two cameras, any folder with splits, classes or neither.
 
 What is no image by its ending is passed over, and so are broken links and names that begin with a dot.
 """
 
-import hashlib
 import os
-import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -13,11 +11,14 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from PIL.Image import Resampling
 from torch import Tensor
 
+from setclr.checks import integer, printable
 from setclr.data.downloads import downloading
-from setclr.data.photographs import Photographs, complaints, is_image, shown
+from setclr.data.photographs import Photographs, complaints, is_image
 from setclr.data.sets import ImageSet
 from setclr.data_sets import FOLDER
 
@@ -25,10 +26,14 @@ MOST_BYTES = 8e9  # of decoded images in RAM, unless `stream` is False
 TINY = "tiny-imagenet-200"
 TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 # The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
-TINY_SHA256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821"
+TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
 TEST = ("val", "test")  # the folders of a test split
 OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
+LEAST_THINGS = 14  # of pairs; 15 % of fewer would be less than two
+FOR_TEST = 0.15  # the share of pairs in the test split
+OF_CAMERAS = "pairs:PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
 Wanted = Callable[[str], bool]  # of a file's name
+Files = dict[str, list[str]]  # the paths of each class
 
 
 def any_folder(root: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
@@ -40,12 +45,8 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
 
     Raises as `setclr.data.load` does. Cost: the folders are listed once; of links, the target is looked up.
     """
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root} is no folder; {OF_IMAGES}")
-    if any((root / name).is_dir() for name in ("train", *TEST)):
+    if split == "test" or any((root / name).is_dir() for name in ("train", *TEST)):
         return by_class(_of_split(root, split), size, stream)
-    if split == "test":
-        raise _untested(root)
     paths = images_below(root)
     inside = {os.path.dirname(path) for path in paths}
     if len(inside) > 1 and {os.path.dirname(path) for path in inside} == {os.fspath(root)}:
@@ -81,7 +82,7 @@ def tiny_imagenet(folder: Path, split: str, size: int | None, stream: bool | Non
     wnids = sorted((folder / "wnids.txt").read_text().split())
     if split == "train":
         return by_class({wnid: folder / "train" / wnid / "images" for wnid in wnids}, size, stream)
-    paths: dict[str, list[str]] = {wnid: [] for wnid in wnids}
+    paths: Files = {wnid: [] for wnid in wnids}
     for line in (folder / "val" / "val_annotations.txt").read_text().splitlines():
         name, wnid, *_ = line.split("\t")
         paths[wnid].append(os.path.join(folder, "val", "images", name))
@@ -89,17 +90,50 @@ def tiny_imagenet(folder: Path, split: str, size: int | None, stream: bool | Non
 
 
 def _fetch_tiny(folder: Path) -> None:
-    root, archive = folder.parent, folder.with_suffix(".zip")
-    if not archive.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        with downloading(f"tiny-imagenet is not under {folder}", f"fetch {TINY_URL} and put it into {root}"):
-            torch.hub.download_url_to_file(TINY_URL, str(archive), TINY_SHA256)  # verified, then renamed
-    with archive.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != TINY_SHA256:
-            raise ValueError(f"{archive} is truncated or not {TINY_URL}; delete it and load again")
+    from torchvision.datasets.utils import download_and_extract_archive
+
+    root = folder.parent
+    root.mkdir(parents=True, exist_ok=True)
+    missing = f"tiny-imagenet is not under {folder}, nor whole in {folder}.zip,"
     with TemporaryDirectory(dir=root) as unfinished:
-        shutil.unpack_archive(archive, unfinished)
+        with downloading(missing, f"fetch {TINY_URL} and put it into {root}"):
+            download_and_extract_archive(TINY_URL, root, unfinished, md5=TINY_MD5)  # or takes what is there
         os.replace(Path(unfinished, TINY), folder)
+
+
+def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
+    """The things of a split, all pictures of the first camera before those of the second.
+
+    root/CAMERA/THING.jpg are the pictures of two cameras, with one file name for both of a thing. Folders and
+    files may have any names. The camera whose folder comes first in the alphabet is view 0.
+
+    15 % of the things are for test. A fixed seed chooses them, and the order of all things. With `size`,
+    pictures are resized whole to that height and half of it as the width, the shape of people. Raises as
+    `setclr.data.load` does.
+    """
+    folders = class_folders(root, OF_CAMERAS, is_image)
+    if len(folders) != 2:
+        got = f"{len(folders)}: {', '.join(map(printable, [*folders][:5]))}"
+        raise ValueError(f"{root} must hold two folders, got {got}; {OF_CAMERAS}")
+    of_camera = files_of_classes(folders, "pictures", is_image)
+    first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
+    one, other = folders.values()
+    same_names(one, other, first, second)
+    names = sorted(first)
+    if len(names) < LEAST_THINGS:
+        problem = f"{root} must hold at least {LEAST_THINGS} things for its splits, got {len(names)}"
+        raise ValueError(f"{problem}; add pictures to both of its folders")
+    order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
+    test = round(FOR_TEST * len(names))
+    chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
+    files = Photographs(path[name] for path in (first, second) for name in chosen)
+    if size is None:
+        images = files[:]
+    else:
+        sides = integer("size", size, least=8) // 2, size
+        small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
+        images = torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()
+    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(printable, chosen)))
 
 
 def by_class(classes: dict[str, Path], size: int | None, stream: bool | None) -> ImageSet:
@@ -107,11 +141,11 @@ def by_class(classes: dict[str, Path], size: int | None, stream: bool | None) ->
     return labelled(files_of_classes(classes, "images", is_image), size, stream)
 
 
-def labelled(paths: dict[str, list[str]], size: int | None, stream: bool | None) -> ImageSet:
+def labelled(paths: Files, size: int | None, stream: bool | None) -> ImageSet:
     """The images of the files of each class."""
     labels = torch.tensor([label for label, inside in enumerate(paths.values()) for _ in inside])
     images = decoded([path for inside in paths.values() for path in inside], size, stream)
-    return ImageSet(images, labels, tuple(map(shown, paths)))
+    return ImageSet(images, labels, tuple(map(printable, paths)))
 
 
 def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor | Photographs:
@@ -128,24 +162,23 @@ def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor |
 
 def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path]:
     """The class folders of root/train, or of root/val or else root/test."""
-    train = class_folders(root / "train", needed, is_image)
     if split == "train":
-        return train
+        return class_folders(root / "train", needed, is_image)
     place = next((root / name for name in TEST if (root / name).is_dir()), None)
     if place is None:
-        raise _untested(root)
-    test = class_folders(place, needed, is_image)
+        remedy = "`evaluate` splits images with classes by a seed; or fill PATH/val/CLASS"
+        raise FileNotFoundError(f"{root} has no folder val or test; {remedy}")
+    train, test = (class_folders(folder, needed, is_image) for folder in (root / "train", place))
     same_names(root / "train", place, train, test)
     return test
 
 
-def _untested(root: Path) -> FileNotFoundError:
-    remedy = "`evaluate` splits images with classes by a seed; or put some of each class into PATH/val/CLASS"
-    return FileNotFoundError(f"{root} has no folder val or test; {remedy}")
+def any_file(name: str) -> bool:
+    return True
 
 
-def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None = None) -> dict[str, Path]:
-    """The class folders by name, sorted. Files that are not `wanted` are passed over; None wants all.
+def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted = any_file) -> dict[str, Path]:
+    """The class folders by name, sorted. Files that are not `wanted` are passed over.
 
     Raises FileNotFoundError if there is no such folder; the message says what is `needed`. Raises
     ValueError if the folder has no class folders, or a wanted file among them.
@@ -154,22 +187,20 @@ def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted | None =
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
     inside = {os.path.basename(path): Path(path) for path in listed(folder, wanted)}
     if stray := [path for path in inside.values() if not path.is_dir()]:
-        raise ValueError(f"{shown(stray[0])} is no folder, among class folders; move it into one of them")
+        raise ValueError(f"{printable(stray[0])} is no folder, among class folders; move it into one of them")
     if not inside:
         raise ValueError(f"{folder} has no class folders; put the files of each class into one of its own")
     return inside
 
 
-def files_of_classes(
-    classes: dict[str, Path], kind: str, wanted: Wanted | None = None
-) -> dict[str, list[str]]:
-    """The wanted files in these class folders, sorted; None wants all. Raises ValueError if one has none.
+def files_of_classes(classes: dict[str, Path], kind: str, wanted: Wanted = any_file) -> Files:
+    """The wanted files in these class folders, sorted. Raises ValueError if one has none.
 
     The message calls the missing files `kind`.
     """
     paths = {name: listed(folder, wanted) for name, folder in classes.items()}
     if empty := [classes[name] for name in paths if not paths[name]]:
-        raise ValueError(f"{shown(empty[0])} has no {kind}; fill it or remove it")
+        raise ValueError(f"{printable(empty[0])} has no {kind}; fill it or remove it")
     return paths
 
 
@@ -177,22 +208,23 @@ def same_names(one: Path, other: Path, in_one: Collection[str], in_other: Collec
     """Raises ValueError if something in one folder has no counterpart of its name in the other."""
     for name in sorted({*in_one} ^ {*in_other}):
         there, missing = (one, other) if name in in_one else (other, one)
-        raise ValueError(f"{shown(there / name)} has no counterpart in {missing}; both need the same names")
+        raise ValueError(
+            f"{printable(there / name)} has no counterpart in {missing}; both need the same names"
+        )
 
 
-def listed(folder: Path, wanted: Wanted | None = None) -> list[str]:
-    """The folders and wanted files in a folder, sorted; None wants all files.
+def listed(folder: Path, wanted: Wanted) -> list[str]:
+    """The folders and wanted files in a folder, sorted, without those that are `hidden`.
 
     They are strings, because a million Paths would take a gigabyte.
     """
-    return sorted(e.path for e in visible(folder) if wanted is None or wanted(e.name) or e.is_dir())
-
-
-def visible(folder: str | Path) -> list[os.DirEntry[str]]:
-    """What a folder holds, without broken links and names that begin with a dot."""
     with os.scandir(folder) as entries:
-        named = [entry for entry in entries if not entry.name.startswith(".")]
-    return [entry for entry in named if not entry.is_symlink() or os.path.exists(entry.path)]
+        return sorted(e.path for e in entries if not hidden(e) and (wanted(e.name) or e.is_dir()))
+
+
+def hidden(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a broken link, or its name begins with a dot."""
+    return entry.name.startswith(".") or (entry.is_symlink() and not os.path.exists(entry.path))
 
 
 def images_below(root: Path, warn: bool = False) -> list[str]:
@@ -213,21 +245,21 @@ def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> li
     paths, coming, seen = [], [os.fspath(root)], {os.path.realpath(root)}
     while coming:
         for entry in os.scandir(coming.pop()):
-            if entry.name.startswith(".") or not os.path.exists(entry.path):
-                others["hidden" if entry.name.startswith(".") else "broken links"] += 1
-            elif not entry.is_dir() and wanted(entry.name) and entry.is_file():
+            if hidden(entry):
+                others["hidden or broken links"] += 1
+            elif entry.is_dir():
+                if (target := os.path.realpath(entry.path)) not in seen:
+                    seen.add(target)
+                    coming.append(entry.path)
+            elif wanted(entry.name) and entry.is_file():
                 paths.append(entry.path)
-            elif not entry.is_dir():
+            else:
                 others[os.path.splitext(entry.name)[1].lower() or "without an ending"] += 1
-            elif (target := os.path.realpath(entry.path)) not in seen:
-                seen.add(target)
-                coming.append(entry.path)
     if not paths:
         raise ValueError(f"{root} has no {kind} in it or below; choose another folder")
     if warn and others:
-        listed = ", ".join(f"{count} {ending}" for ending, count in others.most_common())
-        what = "file" if others.total() == 1 else "files"
-        warnings.warn(f"passed over {others.total()} {what}: {listed}", stacklevel=2)
+        counts = ", ".join(f"{count} {ending}" for ending, count in others.most_common())
+        warnings.warn(f"passed over {counts}", stacklevel=2)
     return sorted(paths, key=lambda path: path.split(os.sep))
 
 

@@ -1,33 +1,25 @@
 """Real pairs: two images of each thing, to be matched one to one (QARe paper, section 5.1).
 
-"pairs:PATH" reads PATH/CAMERA/THING.jpg of two cameras, with one file name for both pictures of a thing.
-Folders and files may have any names. The camera whose folder comes first in the alphabet is view 0. The
-authors of CUHK-03 send it on request; it has up to five pictures of an identity by each of two cameras. Save
-the first one of each as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with size=256.
+"pairs:PATH" reads them from the folders of two cameras (`folders.two_cameras`). The authors of CUHK-03 send
+it on request; it has up to five pictures of an identity by each of two cameras. Save the first one of each
+as PATH/1/IDENTITY.png and PATH/2/IDENTITY.png, and load "pairs:PATH" with size=256.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
 import torch
-from PIL.Image import Resampling
 from torch import Tensor
 from torch.nn import functional as F
 
 from setclr.checks import choice, integer
-from setclr.data.folders import class_folders, files_of_classes, same_names
-from setclr.data.photographs import Photographs, is_image, shown
+from setclr.data.folders import FOR_TEST
 from setclr.data.sets import Batch, ImageSet, Views
 from setclr.views import View, recolour
-from setclr.views.chance import NUMBERS
+from setclr.views.numbers import NUMBERS
 
 FLIP = sum(list(NUMBERS.values())[: list(NUMBERS).index("flip")])  # the flip's column in the draws
-LEAST = 14  # things; 15 % of fewer would be less than two
-FOR_TEST = 0.15
 VALIDATION = FOR_TEST / (1 - FOR_TEST)  # share of the things outside the test split
-NEEDED = "pairs:PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
 SHAPE = "(2, n, C, H, W) uint8, two views of n >= 2 things, C = 1 or 3; two_views makes them"
 
 
@@ -59,11 +51,9 @@ class Pairs(ImageSet):
             made = recolour(x, views[0], numbers.flatten(0, 1).unsqueeze(1), compiled)
             yield [made.unflatten(0, (2, -1))]
 
-    def sample(self, n: int, seed: int = 0) -> "Pairs":
-        """n different things, drawn by the seed. Raises ValueError if there are fewer."""
-        integer("n", n, least=2, most=len(self), hint=f"there are {len(self)} things")
-        chosen = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:n].sort().values
-        return paired(self.pairs[:, chosen], self.mirror)
+    def subset(self, index: Tensor) -> "Pairs":
+        """Both images of the things where `index` (n,) bool is True, or of those of these numbers."""
+        return paired(self.pairs[:, index], self.mirror)
 
 
 def paired(pairs: Tensor, mirror: str = "apart") -> Pairs:
@@ -113,35 +103,3 @@ def split_pairs(pairs: Tensor) -> tuple[Tensor, Tensor]:
     """
     first = pairs.shape[1] - round(VALIDATION * pairs.shape[1])
     return pairs[:, :first], pairs[:, first:]
-
-
-def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
-    """The things of a split, all pictures of the first camera before those of the second.
-
-    15 % of the things are for test. A fixed seed chooses them, and the order of all things. With `size`,
-    pictures are resized whole to that height and half of it as the width, the shape of people. Raises as
-    `setclr.data.load` does.
-    """
-    folders = class_folders(root, NEEDED, is_image)
-    if len(folders) != 2:
-        got = f"{len(folders)}: {', '.join(map(shown, [*folders][:5]))}"
-        raise ValueError(f"{root} must hold two folders, got {got}; {NEEDED}")
-    of_camera = files_of_classes(folders, "pictures", is_image)
-    first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
-    one, other = folders.values()
-    same_names(one, other, first, second)
-    names = sorted(first)
-    if len(names) < LEAST:
-        problem = f"{root} must hold at least {LEAST} things for its splits, got {len(names)}"
-        raise ValueError(f"{problem}; add pictures to both of its folders")
-    order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0)).tolist()
-    test = round(FOR_TEST * len(names))
-    chosen = [names[i] for i in (order[-test:] if split == "test" else order[:-test])]
-    files = Photographs(path[name] for path in (first, second) for name in chosen)
-    if size is None:
-        images = files[:]
-    else:
-        sides = integer("size", size, least=8) // 2, size
-        small = [files.upright(i).resize(sides, Resampling.BILINEAR) for i in range(len(files))]
-        images = torch.from_numpy(np.stack(list(map(np.asarray, small)))).permute(0, 3, 1, 2).contiguous()
-    return ImageSet(images, torch.arange(len(chosen)).repeat(2), tuple(map(shown, chosen)))

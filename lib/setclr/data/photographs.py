@@ -14,7 +14,7 @@ from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from setclr import checks
+from setclr.checks import integer, printable
 from setclr.views import View, boxes, by_size, check_draws
 
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
@@ -24,12 +24,6 @@ ENDINGS = (".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".j2k", "
            ".jpeg", ".jpf", ".jpg", ".jpx", ".jxl", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".psd",
            ".qoi", ".rgb", ".sgi", ".tga", ".tif", ".tiff", ".webp")  # fmt: skip
 REDUCTIONS = (8, 4, 2)  # factors by which a JPEG can be decoded smaller, at a fraction of the cost
-
-
-def shown(path: str | os.PathLike) -> str:
-    """A path for a message: quoted and escaped if it has a newline or other unprintable characters."""
-    text = os.fspath(path)
-    return text if text.isprintable() else repr(text)
 
 
 def is_image(name: str) -> bool:
@@ -90,7 +84,7 @@ class Photographs:
     dtype, device, ndim = torch.uint8, torch.device("cpu"), 4
 
     def __init__(self, paths: Iterable[str | os.PathLike], size: int | None = None):
-        self.size = None if size is None else checks.integer("size", size, least=1)
+        self.size = None if size is None else integer("size", size, least=1)
         # One array of bytes: reference counts would make every worker copy a list of strings.
         self._paths = np.array([os.fsencode(path) for path in paths])
         if not len(self._paths):
@@ -126,7 +120,7 @@ class Photographs:
 
     def split(self, batch: int) -> Iterator[Tensor]:
         """The images in order, in batches; the next batch is decoded ahead."""
-        parts = list(torch.arange(len(self)).split(checks.integer("batch", batch, least=1)))
+        parts = list(torch.arange(len(self)).split(integer("batch", batch, least=1)))
         with ThreadPoolExecutor(1) as ahead:
             coming = ahead.submit(self.__getitem__, parts[0])
             for part in parts[1:]:
@@ -166,8 +160,8 @@ class Photographs:
 
         def fill(i: int) -> None:
             with self.opened(chosen[i]) as image:
-                for v, cut in enumerate(_cuts(image, cuts[:, i].tolist(), sides, filters)):
-                    pixels[v][i] = cut
+                for v, crop in enumerate(_cuts(image, cuts[:, i].tolist(), sides, filters)):
+                    pixels[v][i] = crop
 
         _each(fill, range(len(chosen)), threads)
         return out
@@ -201,7 +195,7 @@ class Photographs:
                     raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
                 yield image
         except Exception as error:  # a damaged file can raise any error in Pillow
-            problem = f"{shown(path)} is no image that can be read ({error})"
+            problem = f"{printable(path)} is no image that can be read ({error})"
             raise ValueError(f"{problem}; remove or replace it") from error
 
     def sides(self, i: int) -> tuple[int, int]:
@@ -222,8 +216,8 @@ class Photographs:
         if self.size is not None:
             picture = ImageOps.fit(picture, (self.size, self.size), Image.Resampling.BILINEAR)
         elif (height, width) != self.shape[2:]:
-            first = f"{shown(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
-            got = f"{first} and {shown(self.path(i))} of {width}x{height}"
+            first = f"{printable(self.path(0))} of {self.shape[3]}x{self.shape[2]}"
+            got = f"{first} and {printable(self.path(i))} of {width}x{height}"
             remedy = "load them with size=, or pretrain with view_size (--view-size)"
             raise ValueError(f"images must be of one size, got {got}; {remedy}")
         return np.asarray(picture).transpose(2, 0, 1)
@@ -252,7 +246,7 @@ def complaints(items: Sequence[Any], check: Callable[[Any], object]) -> list[str
 
 def _cuts(
     image: Image.Image, cuts: list[list[float]], sides: list[int], filters: list[Image.Resampling]
-) -> list[np.ndarray]:
+) -> Iterator[np.ndarray]:
     """Boxes (top, left, height, width) of an upright image, each resized to its side S: (3, S, S)."""
     width, height = image.size
     spare = min(min(cut[2:]) / side for cut, side in zip(cuts, sides))
@@ -261,14 +255,10 @@ def _cuts(
         drafted = image.draft(None, (width // reduction, height // reduction))
     scale = drafted[1][2] / width if drafted else 1
     picture = upright(image)
-    scaled = [[x * scale for x in cut] for cut in cuts]
-    return [_cut(picture, *one) for one in zip(scaled, sides, filters, strict=True)]
-
-
-def _cut(picture: Image.Image, cut: list[float], side: int, by: Image.Resampling) -> np.ndarray:
-    """One box, cropped before it is resized: the filter must not reach across the crop's edge."""
-    top, left, height, width = cut
-    x, y = math.floor(left), math.floor(top)
-    part = picture.crop((x, y, math.ceil(left + width), math.ceil(top + height)))
-    box = (left - x, top - y, left + width - x, top + height - y)
-    return np.asarray(part.resize((side, side), by, box)).transpose(2, 0, 1)
+    for cut, side, by in zip(cuts, sides, filters):
+        top, left, tall, wide = (x * scale for x in cut)
+        x, y = math.floor(left), math.floor(top)
+        # cropped before it is resized: the filter must not reach across the crop's edge
+        part = picture.crop((x, y, math.ceil(left + wide), math.ceil(top + tall)))
+        box = (left - x, top - y, left + wide - x, top + tall - y)
+        yield np.asarray(part.resize((side, side), by, box)).transpose(2, 0, 1)

@@ -1,4 +1,4 @@
-"""Sets of images, and those that have a name (`setclr.data_sets`)."""
+"""Sets of images, those that have a name (`setclr.data_sets`), and labels that users give."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,18 +8,21 @@ from hashlib import sha256
 from itertools import tee
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from setclr import checks
-from setclr import views as views_of
 from setclr.data.photographs import Photographs
 from setclr.data.streaming import streamed
 from setclr.data_sets import FOLDER, NAMES, SPLITS, known
-from setclr.views import View
+from setclr.views import View, apply_all, finish
 from setclr.views.numbers import sent
 
+REMEDY = "number the classes 0, 1, ..."  # of bad labels
 Images = Tensor | Photographs
 Batch = tuple[Tensor, Tensor]  # indices (n,), draws (n, V, 36) of `views.draw`
 Views = Iterator[list[Tensor]]  # for each batch a list of (V, n, C, S, S), one for each size
@@ -37,20 +40,15 @@ class ImageSet:
     classes: tuple[str, ...]  # () if no image has a label
 
     def __post_init__(self) -> None:
-        for name, dims, dtype in (("images", 4, torch.uint8), ("labels", 1, torch.int64)):
-            x = getattr(self, name)
-            kind = Images if dims == 4 else Tensor
-            if not isinstance(x, kind) or x.ndim != dims or x.dtype != dtype or not len(x):
-                wanted = "(N, C, H, W)" if dims == 4 else "(N,)"
-                got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-                raise ValueError(f"{name} must be a {wanted} tensor of {dtype} with N >= 1, got {got}")
-        if len(self.labels) != len(self.images):
-            got = f"{len(self.labels)} labels for {len(self.images)} images"
-            raise ValueError(f"labels must be as many as images, got {got}")
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if low < -1 or high >= len(self.classes):
+        x = self.images
+        if not isinstance(x, Images) or x.ndim != 4 or x.dtype != torch.uint8 or not len(x):
+            got = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+            raise ValueError(f"images must be a (N, C, H, W) tensor of torch.uint8 with N >= 1, got {got}")
+        labels = checked_labels("labels", self.labels, len(x))
+        if labels.max() >= len(self.classes):
             wanted = f"indices of the {len(self.classes)} classes, or -1 for no label"
-            raise ValueError(f"labels must be {wanted}, got {low}..{high}")
+            raise ValueError(f"labels must be {wanted}, got {labels.max()}")
+        object.__setattr__(self, "labels", labels)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -59,11 +57,6 @@ class ImageSet:
         without = int((self.labels < 0).sum())
         classes = f"{len(self.classes)} classes" + (f", {without} without a label" if without else "")
         return f"<ImageSet: {len(self)} images {tuple(self.images.shape[1:])}, {classes}>"
-
-    @property
-    def in_ram(self) -> bool:
-        """Whether the images are a tensor, not files."""
-        return isinstance(self.images, Tensor)
 
     def subset(self, index: Tensor) -> "ImageSet":
         """The images where `index` (N,) bool is True, or those of these numbers."""
@@ -82,11 +75,11 @@ class ImageSet:
             asked, again = tee(batches)
             read = partial(_crops, self.images, views)
             for crops, (_, draws) in zip(streamed(read, asked, workers, device), again):
-                yield views_of.finish(crops, views, draws, compiled)
+                yield finish(crops, views, draws, compiled)
             return
         images = self.images.to(device)
         for index, draws in batches:
-            yield views_of.apply_all(images[sent(index, device)], views, draws, compiled)
+            yield apply_all(images[sent(index, device)], views, draws, compiled)
 
     def digest(self) -> str:
         """How many images these are, and a checksum that tells them from others.
@@ -183,29 +176,21 @@ def select(images: Images, index: slice | Tensor) -> Images:
 def validation_split(name: str, train: ImageSet) -> tuple[ImageSet, ImageSet]:
     """A data set's training images in two parts: those to train on, and at least a fifth for validation.
 
-    The split is always the same. For "photo-patches" whole blocks of each photograph are held out, as for
-    its test images, because patches of one block overlap. For other data sets, any folder of photographs
-    included, it is `held_out`, and raises as that does.
+    The split is always the same, and both parts keep the order of the images. For "photo-patches" whole
+    blocks of each photograph are held out, as for its test images, because patches of one block overlap. For
+    other data sets, any folder of photographs included, it is `held_out_mask`, and raises as that does.
     """
-    if not (choose := known(name).validation):
-        return held_out(train)
-    mask = torch.from_numpy(resolve_name(f"setclr.data.{choose}")())
-    return train.subset(~mask), train.subset(mask)
-
-
-def held_out(train: ImageSet, seed: int = 0) -> tuple[ImageSet, ImageSet]:
-    """Four fifths of each class to train on, and a fifth for validation, drawn by the seed.
-
-    Both parts keep the order of the images. A class of one image stays in the first part, and images
-    without a label (-1) count as one class more. Raises ValueError if there are fewer than 5 images, or if
-    none is left for validation.
-    """
-    mask = held_out_mask(train.labels, seed)
+    choose = known(name).validation
+    mask = torch.as_tensor(resolve_name(f"setclr.data.{choose}")() if choose else held_out_mask(train.labels))
     return train.subset(~mask), train.subset(mask)
 
 
 def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
-    """Which of N things, whose classes are `labels` (N,), are held out by `held_out`: (N,) bool."""
+    """Which of N things are held out: a fifth of each class, drawn by the seed, (N,) bool.
+
+    `labels` (N,) are their classes. A class of one stays, and those without a label (-1) count as one class
+    more. Raises ValueError if there are fewer than 5, or if none is held out.
+    """
     checks.integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
     shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     grouped = shuffled[labels[shuffled].argsort(stable=True)]
@@ -215,3 +200,52 @@ def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
     if not mask.any():
         raise ValueError("train must have a class of two or more, got one of each; add some")
     return mask
+
+
+def checked_labels(name: str, labels: Any, n: int) -> Tensor:
+    """Labels as an int64 tensor (n,) on the CPU, each a class from 0, or -1 where there is no label.
+
+    `labels` is a tensor, an array or a sequence of n whole numbers. 2.0 and True are whole; 0.7 and NaN are
+    not. Raises ValueError for anything else. The message calls the labels `name`, and says what was given
+    and where. Cost: one pass.
+    """
+    wanted = f"{name} must be {n} whole numbers (n,), each -1 or more"
+    kind = type(labels).__name__
+    try:
+        if isinstance(labels, Tensor):
+            labels = labels.detach().cpu()
+            labels = labels.float() if labels.dtype == torch.bfloat16 else labels  # NumPy has no bfloat16
+        array = np.asarray(labels)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{wanted}, got {kind} ({' '.join(str(error).split())}); {REMEDY}") from None
+    if array.shape != (n,):
+        raise ValueError(f"{wanted}, got {kind} of shape {array.shape}; {REMEDY}")
+    if n and array.dtype.kind not in "buif":
+        raise ValueError(f"{wanted}, got {array.tolist()[0]!r} among {array.dtype}; {REMEDY}")
+    # NaN passes no comparison. Beyond 2**53 a float is no longer a number of its own.
+    whole = (array >= -1) & (array <= 2**53) & (array == np.floor(array))
+    if not whole.all():
+        place = int(whole.argmin())
+        raise ValueError(f"{wanted}, got {array[place].item()!r} at place {place}; {REMEDY}")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def labels_of(dataset: Any, name: str) -> tuple[Tensor, tuple[str, ...]]:
+    """The labels (N,) of a Dataset, and the names of its classes; without names, their numbers.
+
+    Raises ValueError, with the `name` of the argument, if it is no Dataset with a length.
+    """
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or isinstance(dataset, Tensor):
+        got = type(dataset).__name__
+        raise ValueError(f"{name} must be a Dataset with a length and numbered items, got {got}")
+    if isinstance(dataset, Subset):
+        labels, names = labels_of(dataset.dataset, name)
+        return labels[torch.as_tensor(dataset.indices, dtype=torch.int64)], names
+    attribute = "labels" if getattr(dataset, "targets", None) is None else "targets"
+    given = getattr(dataset, attribute, None)
+    if given is None:
+        given = torch.full((len(dataset),), -1)
+    labels = checked_labels(attribute, given, len(dataset))
+    count = int(labels.max()) + 1 if len(labels) else 0
+    names = tuple(map(str, getattr(dataset, "classes", ()))) or tuple(map(str, range(count)))
+    return labels, names

@@ -41,7 +41,10 @@ def streamed(
     """
     checks.integer("workers", workers, least=0, hint="it is the number of processes")
     if workers and multiprocessing.get_start_method() != "fork":
-        _refuse_unpicklable(read)
+        try:
+            ForkingPickler.dumps(read)
+        except Exception as error:
+            raise ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({error})") from error
     device = torch.device(device)
     loader: DataLoader = DataLoader(
         _Reads(read),
@@ -72,14 +75,6 @@ def _moved(result: Any, device: torch.device) -> Any:
     if isinstance(result, list | tuple):
         return [_moved(part, device) for part in result]
     return result.to(device, non_blocking=True) if isinstance(result, Tensor) else result
-
-
-def _refuse_unpicklable(read: Callable[[Any], Any]) -> None:
-    try:
-        ForkingPickler.dumps(read)
-    except Exception as error:
-        problem = " ".join(str(error).split())
-        raise ValueError(f"workers must be 0 for a Dataset that cannot be pickled ({problem})") from error
 
 
 class _Reads(Dataset):

@@ -21,7 +21,6 @@ from torch import nn
 
 import setclr
 from setclr.checks import printable
-from setclr.data.photographs import shown
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
@@ -104,7 +103,7 @@ def read_record(path: Path) -> Record:
         return Record(**{one.name: (OLDER | contents).get(one.name) for one in fields(Record)})
     except (OSError, ValueError, RecursionError) as error:  # what is no JSON is a ValueError
         remedy = "remove it, and the command that made it makes it again"
-        raise ValueError(f"{shown(path)} is damaged or no record ({error}); {remedy}") from None
+        raise ValueError(f"{printable(path)} is damaged or no record ({error}); {remedy}") from None
 
 
 def read_records(folder: Path) -> tuple[dict[Path, Record], list[str]]:

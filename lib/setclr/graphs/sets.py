@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from setclr.data.downloads import downloading
-from setclr.data.labels import checked_labels
+from setclr.data.sets import checked_labels
 from setclr.graphs.geometric import Batch, Data, coalesce, together
 from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 

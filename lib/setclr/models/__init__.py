@@ -1,6 +1,5 @@
 """Encoders by name, and the projection heads that are trained with them."""
 
-from setclr.models.encoders import ENCODERS, INITIAL, NORMALISED, check_encoder, encoder
-from setclr.models.heads import ACTIVATIONS, head
+from setclr.models.encoders import ACTIVATIONS, ENCODERS, INITIAL, NORMALISED, check_encoder, encoder, head
 
 __all__ = ["ACTIVATIONS", "ENCODERS", "INITIAL", "NORMALISED", "check_encoder", "encoder", "head"]

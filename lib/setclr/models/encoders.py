@@ -1,4 +1,4 @@
-"""Encoders by name: images (N, C, H, W), float in [0, 1] → features (N, D).
+"""Encoders by name: images (N, C, H, W), float in [0, 1] → features (N, D); heads: features → embeddings.
 
 The features are kept and evaluated. The head that makes embeddings of them is discarded (Chen et al. 2020).
 """
@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import choice, integer
+from setclr.checks import boolean, choice, integer
 from setclr.data_sets import DATA_SETS
 from setclr.extras import extra
 
@@ -86,6 +86,7 @@ def vit_small16_moco(channels: int = 3) -> tuple[nn.Module, int]:
     return MoCoViT(channels), 384
 
 
+ACTIVATIONS = {"leaky_relu": nn.LeakyReLU, "relu": nn.ReLU}
 TIMM = "timm:"
 ENCODERS: dict[str, Callable[..., tuple[nn.Module, int]]] = {
     "conv4": conv4, "resnet32": resnet32, "resnet18": partial(resnet, "resnet18", small=True),
@@ -170,6 +171,34 @@ def check_encoder(name: str) -> str:
     """`name` if `encoder` knows it. Otherwise raises as `encoder` does. Imports timm only for timm:NAME."""
     if not str(name).startswith(TIMM):
         return choice("encoder", name, ENCODERS, hint=f"{TIMM}NAME takes any model of timm")
-    from setclr.models.vit import timm_names
+    from setclr.models.vit import timm
 
-    return choice("encoder", name, timm_names(), hint="timm.list_models() lists them")
+    names = [TIMM + model for model in timm.list_models()]
+    return choice("encoder", name, names, hint="timm.list_models() lists them")
+
+
+def head(
+    features: int, hidden: int, out: int, last_norm: bool = False, layers: int = 2,
+    activation: str = "leaky_relu",
+) -> nn.Module:  # fmt: skip
+    """Projection head: features → hidden → … → out, batch norm and an activation between linear layers.
+
+    The defaults are the QARe paper's. GroCo's is head(2048, 2048, 2048, last_norm=True, layers=3,
+    activation="relu"), MMCL's head(2048, 512, 128, activation="relu"). Raises ValueError for bad arguments.
+
+    Args:
+        last_norm: end with a batch norm without scale and shift, as GroCo's authors do. GroCo needs it:
+            with a plain linear output all embeddings become equal within an epoch.
+        layers: number of linear layers; a single one is features → out, and `hidden` is not used.
+        activation: a key of ACTIVATIONS.
+    """
+    for name, value in (("features", features), ("hidden", hidden), ("out", out), ("layers", layers)):
+        integer(name, value, least=1)
+    boolean("last_norm", last_norm)
+    between = ACTIVATIONS[choice("activation", activation, ACTIVATIONS)]
+    parts, width = [], features
+    for _ in range(layers - 1):
+        parts += [nn.Linear(width, hidden, bias=False), nn.BatchNorm1d(hidden), between()]
+        width = hidden
+    parts.append(nn.Linear(width, out))
+    return nn.Sequential(*parts, *([nn.BatchNorm1d(out, affine=False)] if last_norm else []))

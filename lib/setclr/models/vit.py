@@ -1,6 +1,5 @@
 """Encoders built on timm: MoCo v3's ViT-Small, and any timm model by name."""
 
-from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -36,8 +35,7 @@ class MoCoViT(VisionTransformer):
 
     def _pos_embed(self, x: Tensor) -> Tensor:
         """Patches (N, H, W, 384) → tokens (N, 1 + H·W, 384), the class token first."""
-        made = positions if torch.compiler.is_compiling() else kept_positions
-        x = x.flatten(1, 2) + made(x.shape[1], x.shape[2], x.device)
+        x = x.flatten(1, 2) + positions(x.shape[1], x.shape[2], x.device)
         return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
 
 
@@ -47,9 +45,6 @@ def positions(rows: int, columns: int, device: torch.device | None = None) -> Te
     ω_k = 10000^(−k / 96): sin, cos of ω_k·row, then of ω_k·column (facebookresearch/moco-v3, vits.py).
     """
     return build_sincos2d_pos_embed([rows, columns], 384, interleave_sin_cos=True, device=device)
-
-
-kept_positions = lru_cache(16)(positions)
 
 
 def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
@@ -73,15 +68,7 @@ def timm_encoder(name: str, channels: int = 3) -> tuple[nn.Module, int]:
 def refuse_other_sides(model: nn.Module, inputs: tuple[Tensor]) -> None:
     """Raises ValueError unless the model's patches fill the sides of the images (N, C, H, W)."""
     embed, sides = cast(PatchEmbed, model.patch_embed), tuple(inputs[0].shape[2:])
-    if embed.strict_img_size and embed.img_size not in (None, sides):
-        wanted = f"sides {embed.img_size}"
-    elif any(side % patch for side, patch in zip(sides, embed.patch_size)):
-        wanted = f"sides that are multiples of {embed.patch_size}"
-    else:
-        return
-    raise ValueError(f"images must have {wanted} px, got {sides}; set size, view_size and local_size to fit")
-
-
-def timm_names() -> list[str]:
-    """timm:NAME for each of timm's models."""
-    return [f"timm:{name}" for name in timm.list_models()]
+    only = embed.img_size if embed.strict_img_size else None
+    if only not in (None, sides) or any(side % patch for side, patch in zip(sides, embed.patch_size)):
+        wanted = f"sides {only or f'that are multiples of {embed.patch_size}'} px"
+        raise ValueError(f"images must have {wanted}, got {sides}; set size, view_size and local_size to fit")

@@ -21,7 +21,7 @@ from torch.utils.data import Dataset
 from setclr import views as views_of
 from setclr.checks import integer
 from setclr.data import ImageSet
-from setclr.data.labels import labels_of
+from setclr.data.sets import labels_of
 from setclr.data.streaming import streamed
 from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from setclr.checks import integer
-from setclr.data.photographs import THREADS, shown
+from setclr.checks import integer, printable
+from setclr.data.photographs import THREADS
 from setclr.data.writing import writable
 from setclr.extras import extra
 from setclr.video import flow
@@ -66,7 +66,7 @@ class VideoFiles:
         path = self.paths[i]
         times, keys = ([], []) if self.cache else shown_when(path)
         whole = torch.empty(0) if times else self.video(i)
-        wanted = frames_of(places, len(times) or len(whole), frames, stride, shown(path))
+        wanted = frames_of(places, len(times) or len(whole), frames, stride, printable(path))
         numbers, which = wanted.unique(return_inverse=True)
         seen = frames_at(path, self.size, [times[k] for k in numbers], keys) if times else whole[numbers]
         if len(seen) != len(numbers):
@@ -138,7 +138,7 @@ def opened(path: Path) -> Iterator[Any]:
                 raise ValueError("it has no picture, only sound or text")
             yield container
     except (av.FFmpegError, OSError, ValueError, IndexError) as error:
-        failed = f"{shown(path)} cannot be read as a video ({error})"
+        failed = f"{printable(path)} cannot be read as a video ({error})"
         raise ValueError(f"{failed}; remove it, or convert it with a video program") from error
 
 

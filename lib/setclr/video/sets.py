@@ -8,10 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, integer
+from setclr.checks import choice, integer, printable
 from setclr.data.folders import class_folders, files_of_classes, same_names
-from setclr.data.labels import checked_labels
-from setclr.data.photographs import shown
+from setclr.data.sets import checked_labels
 from setclr.data_sets import FOLDER, SPLITS
 from setclr.recipes.registry import collections, missing
 from setclr.recipes.video import MODALITIES
@@ -123,4 +122,4 @@ def load_videos(
     cache = Path(root) / "flow" if modality == "flow" else None
     videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
-    return VideoSet(videos, {"class": labels}, {"class": tuple(map(shown, files))})
+    return VideoSet(videos, {"class": labels}, {"class": tuple(map(printable, files))})

@@ -16,7 +16,7 @@ from setclr.training.source import Step
 from setclr.video.flow import STEPS, ZERO
 from setclr.video.sets import VideoSet
 from setclr.views import View, apply, draw, parameters
-from setclr.views.chance import COLUMNS
+from setclr.views.numbers import COLUMNS
 from setclr.views.view import FLIP, PRESETS, check_views
 
 VIDEO: dict[str, View] = {

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from setclr.views import numbers, pixels
-from setclr.views.chance import check_draws, draw, parameters
+from setclr.views.numbers import check_draws, draw, parameters
 from setclr.views.view import View, by_size, check_views
 
 SHAPES = 64  # most shapes of images and views that one process compiles
@@ -91,7 +91,7 @@ def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) 
 def _uncropped(x: Tensor, views: Sequence[View], draws: Tensor, compiled: bool) -> Tensor:
     """Mirror, recolour and blur (V * N, C, H, W) uint8, view after view."""
     p = parameters(views, draws, *x.shape[2:])
-    needed = numbers.mirroring(p) | numbers.colours(views, p, *x.shape[1:3])
+    needed = {"flips": p.flip.float().reshape(-1, 1, 1, 1)} | numbers.colours(views, p, *x.shape[1:3])
     return _run(x, len(views), needed, compiled)
 
 

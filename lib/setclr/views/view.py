@@ -61,10 +61,6 @@ class View:
     blur_sigma: tuple[float, float] = several((0.1, 2.0), None, None, above=0)
     solarise: float = probability(0.0)
 
-    def border(self, height: int) -> int:
-        """The width in pixels of the black border around an image of that height."""
-        return round(self.padding * height)
-
 
 SIMCLR = (View(blur=0.5),) * 2
 FLIP = View(scale=(1, 1), ratio=(1, 1), jitter=(0,) * 4, grey=0)  # the whole image

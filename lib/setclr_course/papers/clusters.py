@@ -45,7 +45,7 @@ class Clusters(Task):
     def __init__(self, trainer: Trainer):
         super().__init__(trainer)
         source, self.count = trainer.source, outputs(trainer.head)
-        if not isinstance(source, ImageViews) or not source.images.in_ram:
+        if not isinstance(source, ImageViews) or not isinstance(source.images.images, Tensor):
             got = source.images if isinstance(source, ImageViews) else trainer.things
             raise ValueError(f"data must be images in RAM for {trainer.loss}, got {got}")
         integer("embedding", self.count, least=2, most=len(source), hint="it is the number of clusters")

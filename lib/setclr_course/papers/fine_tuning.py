@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from setclr import views
 from setclr.checks import integer, number
 from setclr.data import ImageSet
-from setclr.data.sets import held_out
+from setclr.data.sets import held_out_mask
 from setclr.evaluation.frozen import features
 from setclr.experiments.kinds.image import check_classes
 from setclr.losses.supervised import Supervised
@@ -73,7 +73,8 @@ def searched(encoder: nn.Module, train: ImageSet, seed: int, **how: Any) -> tupl
     """The learning rate and weight decay of the grid that do best on a held-out fifth of each class of
     `train`. Of equally good settings the first is taken; a setting that diverges is the worst. Raises
     what `fine_tune` does."""
-    part, validation = held_out(train, seed)
+    held = held_out_mask(train.labels, seed)
+    part, validation = train.subset(~held), train.subset(held)
 
     def right(lr: float, decay: float) -> int:
         try:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, interpolate, normalize
 
-from setclr.checks import boolean, choice, integer, number
-from setclr.data.photographs import shown
+from setclr.checks import boolean, choice, integer, number, printable
 from setclr.evaluation.frozen import evaluating
 from setclr.extras import extra
 from setclr.models.encoders import normalise
@@ -128,14 +127,14 @@ def of_folder(folder: Path) -> NormalMaps:
     FileNotFoundError where there are none, ValueError where sizes differ."""
     files = sorted((folder / "image").glob("*.npy"), key=lambda path: (len(path.stem), path.stem))
     if not files:
-        where = shown(folder / "image")
+        where = printable(folder / "image")
         raise FileNotFoundError(f"{where} has no .npy files; put NYUv2's arrays there (data/README.md)")
     images: list[np.ndarray] = []
     normals: list[np.ndarray] = []
     for path in files:
         image, normal = read(path), read(folder / "normal" / path.name)
         if image.shape != normal.shape or (images and image.shape != images[0].shape):
-            got = f"{shown(path)} is {image.shape}, its normals {normal.shape}"
+            got = f"{printable(path)} is {image.shape}, its normals {normal.shape}"
             first = f", the first image {images[0].shape}" if images else ""
             raise ValueError(f"images and normals must be of one size, but {got}{first}; resize or remove it")
         images.append(image)
@@ -151,13 +150,17 @@ def of_folder(folder: Path) -> NormalMaps:
 def read(path: Path) -> np.ndarray:
     """The array (H, W, 3) in a file. Raises ValueError or FileNotFoundError, naming the file."""
     if not path.is_file():
-        raise FileNotFoundError(f"{shown(path)} is missing, and each image needs its normals; put it there")
+        raise FileNotFoundError(
+            f"{printable(path)} is missing, and each image needs its normals; put it there"
+        )
     try:
         found = np.load(path, allow_pickle=False)
         if found.ndim != 3 or found.shape[2] != 3 or not np.isfinite(found).all():
             raise ValueError(f"its shape is {found.shape}, or it holds NaN")
     except (OSError, ValueError, EOFError) as error:
-        raise ValueError(f"{shown(path)} is no array (H, W, 3) of numbers ({error}); take it out") from error
+        raise ValueError(
+            f"{printable(path)} is no array (H, W, 3) of numbers ({error}); take it out"
+        ) from error
     return found.astype(np.float32)
 
 

@@ -149,7 +149,7 @@ NO_TEST = "has no folder val or test; `evaluate` splits images with classes by a
 
 
 @pytest.mark.parametrize("happened, where, split, message", [  # where: the folder in the tree that is read
-    (lose("."), ".", "train", "is no folder; folder:PATH takes PATH/train/CLASS/IMAGE"),
+    (lose("."), ".", "train", "is no folder; give one with image files"),
     (lose("train"), ".", "train", NO_TRAIN),  # images to measure on are not trained on
     (lambda tree: [lose("train")(tree), (tree / "val").rename(tree / "test")], ".", "train", NO_TRAIN),
     (lose("train/bee"), ".", "test", "val/bee has no counterpart in .*train; both"),

@@ -75,6 +75,7 @@ def test_resizing_keeps_the_pairs_and_sees_every_pixel():
 def test_a_sample_of_pairs_has_both_views_of_its_things():
     pairs = paired(two_views(things(list(range(20)) * 2)), "together")
     few = pairs.sample(5, seed=1)
+    assert torch.equal(pairs.subset(torch.arange(20) < 3).pairs, pairs.pairs[:, :3])
     first, second = indices(few.pairs)
     assert len(few) == len(set(first)) == 5 and [i + 20 for i in first] == second and few.mirror == "together"
 
@@ -168,7 +169,7 @@ NO_PAIRS = "pairs must be .* uint8.*two_views makes them, got"
     (lambda x: paired(x.float()), NO_PAIRS), (lambda x: paired(x[0]), NO_PAIRS),
     (lambda x: paired(x[[0]]), NO_PAIRS), (lambda x: paired([1, 2]), NO_PAIRS),
     (lambda x: paired(x, "both"), "mirror must be one of 'apart', 'together'"),
-    (lambda x: paired(x).sample(9), "n must be .* got 9; there are 8 things"),
+    (lambda x: paired(x).sample(9), "n must be .* got 9; the set has 8"),
     (lambda x: two_views(things([0, 0, 1, 2])), "images must show at least 2 things twice, got 1"),
     (lambda x: two_views(things([0, 0, 1, 1]), seed=-1), "seed must be an integer >= 0"),
     (lambda x: pretrain(replace(SHORT, batch=9), data=paired(x)), "batch must be .* got 9"),

@@ -36,7 +36,7 @@ def same(a, b, within=1e-5):
 
 def of_one(view, draws, H, W):
     """The parameters of a single view, (N, …), from its draws (N, 36)."""
-    return views.chance.Parameters(*(x[0] for x in parameters([view], draws[:, None], H, W)))
+    return views.numbers.Parameters(*(x[0] for x in parameters([view], draws[:, None], H, W)))
 
 
 def by_torchvision(images, view, p):
@@ -47,7 +47,7 @@ def by_torchvision(images, view, p):
 def of_one_image(image, view, p, i):
     S = view.size or image.shape[-1]
     top, left, height, width = p.box[i].int().tolist()
-    border = view.border(image.shape[-2])
+    border = round(view.padding * image.shape[-2])
     x, top, left = F.pad(image.float() / 255, [border] * 4), top + border, left + border
     how = InterpolationMode(view.interpolation)
     x = F.resized_crop(x, top, left, height, width, [S, S], how, antialias=True).clamp(0, 1)

@@ -204,7 +204,7 @@ def encoders(run: Run, train: ImageSet, how: Protocol) -> dict[str, nn.Module | 
         from torchvision.transforms import CenterCrop  # needed only here
 
         rows = {name: nn.Sequential(CenterCrop(side), encoder) for name, encoder in rows.items()}
-    return {**({"raw pixels": None} if train.in_ram else {}), **rows}
+    return {**({"raw pixels": None} if isinstance(train.images, Tensor) else {}), **rows}
 
 
 def embedder(encoder: nn.Module | None) -> Callable:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from setclr.checks import printable
 from setclr.data.folders import files_below, without_damaged
-from setclr.data.photographs import shown
 from setclr.data_sets import FOLDER
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
@@ -80,4 +80,4 @@ def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: boo
         raise ValueError("the run must be of colours to embed files, got one of flow")
     videos = VideoSet(VideoFiles(paths, side), {}, {})
     features = video_features(run.encoder, videos, *clips_of(run, side), batch=batch)
-    return features.numpy(), np.array([shown(path.relative_to(place)) for path in paths])
+    return features.numpy(), np.array([printable(path.relative_to(place)) for path in paths])
