@@ -32,7 +32,8 @@ from setclr.training.momentum import outputs
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
-OF_DATASET = "ImageSet(pixels, labels, classes) makes one of tensors; LoaderViews takes a Dataset"
+OF_DATASET = "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor(dataset.targets), "
+OF_DATASET += "tuple(dataset.classes)) makes one of a Dataset; LoaderViews takes views that it makes itself"
 
 
 class Step(NamedTuple):

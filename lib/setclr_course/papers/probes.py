@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import choice, integer
+from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
 from setclr.losses import Supervised
+from setclr.settings import one_of
 from setclr.training.devices import Machine
 from setclr.training.distributed import world
 from setclr.training.optimisers import LRSchedule, make_optimiser
@@ -67,13 +68,13 @@ class Frozen(nn.Module):
 
 
 @dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProbeSchedule(LRSchedule):
     """Learning-rate schedules of a probe, as fractions of the peak: "constant"; "cosine", by the epoch
     (SimSiam's); "linear" to 0, by the step; "tenths", a tenth after 60 % of the epochs and a hundredth
     after 80 % (MoCo's)."""
 
-    def __post_init__(self) -> None:
-        choice("schedule", self.shape, ("constant", "cosine", "linear", "tenths"))
+    shape: str = one_of("cosine", ("constant", "cosine", "linear", "tenths"))
 
     def factor(self, step: int, steps: int, epochs: int) -> float:
         done = step // steps / epochs

@@ -80,7 +80,7 @@ def test_rates(shape, values):
     """In ten epochs of two steps, at steps 0, 2 (1 for the cosine, which is the same within an epoch) …"""
     steps = [0, 1 if shape == "cosine" else 2, 4, 13, 19]
     assert [probes.ProbeSchedule(shape).factor(step, 2, 10) for step in steps] == pytest.approx(values)
-    with pytest.raises(ValueError, match="schedule must be one of .* got 'cosin'; did you mean 'cosine'"):
+    with pytest.raises(ValueError, match="shape must be one of .* got 'cosin'; did you mean 'cosine'"):
         probes.ProbeSchedule("cosin")
 
 
