@@ -68,7 +68,6 @@ class Frozen(nn.Module):
 
 
 @dataclass(frozen=True)
-@dataclass(frozen=True)
 class ProbeSchedule(LRSchedule):
     """Learning-rate schedules of a probe, as fractions of the peak: "constant"; "cosine", by the epoch
     (SimSiam's); "linear" to 0, by the step; "tenths", a tenth after 60 % of the epochs and a hundredth
