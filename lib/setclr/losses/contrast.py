@@ -149,22 +149,14 @@ class SupCon(SetLoss):
     key_gradient: bool = flag(False)
 
     def values(self, batch: Batch) -> Tensor:
-        t = self.table(batch)
+        t = batch.table(1 / current(self.temperature), every=True)
+        near = t.at_positives(t.far.log_softmax(-1))
         if self.average is None:
-            return t.mass().squeeze(1) - t.mean(t.near)
-        inside = t.near.masked_fill(~t.true, -torch.inf).logsumexp(-1) - t.true.sum(-1).to(t.near).log()
-        return t.mass().squeeze(1) - inside
+            return -t.mean(near)
+        return t.true.sum(-1).to(near).log() - near.masked_fill(~t.true, -torch.inf).logsumexp(-1)
 
     def solution(self, batch: Batch) -> Tensor:
-        return self.table(batch).far.softmax(-1)
-
-    def table(self, batch: Batch) -> Table:
-        """The table in which positives, too, are in `far`, but no candidate that is neither."""
-        t = batch.table(1 / current(self.temperature), every=True)
-        if batch.negative is None:
-            return t
-        compared = t.true | batch.negative
-        return t._replace(far=t.far.masked_fill(~compared, -torch.inf))
+        return batch.table(1 / current(self.temperature), every=True).far.softmax(-1)
 
 
 class NTLogistic(SetLoss):

@@ -139,10 +139,12 @@ class GroCo(SetLoss):
             return t, s
         if self.pool == "all":
             return batch.table(), None
-        near, true, positive = batch.positives(batch.rows())
+        positive, true = batch.positives(torch.arange(V * N, device=batch.anchors.device).unsqueeze(1))
+        of_image = torch.einsum("vie,uie->viu", batch.anchors, batch.candidates).flatten(0, 1)
         far = batch.anchors @ batch.candidates.mT
         far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
-        return Table(near, true, positive, far.flatten(0, 1), far.new_full((1, 1), N - 1), N - 1), None
+        far, size = far.flatten(0, 1), far.new_full((1, 1), N - 1)
+        return Table(of_image.gather(1, positive // C), true, positive, far, size, N - 1), None
 
     def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
         """Which anchors have lists of one length, their number K of positives and n of negatives."""
@@ -159,7 +161,9 @@ class GroCo(SetLoss):
             counts = counts * batch.complete.unsqueeze(1)
         for count in counts.unique(dim=0):
             if count.all():
-                yield (counts == count).all(1).nonzero().squeeze(1), int(count[0]), int(count[1])
+                anchors = (counts == count).all(1).nonzero().squeeze(1)
+                whole = len(anchors) == len(counts)
+                yield slice(0, len(counts)) if whole else anchors, int(count[0]), int(count[1])
 
     def chosen_negatives(self, far: Tensor, n: int, row: Tensor) -> Tensor:
         """Columns (A, n) of the n negatives in the lists of these rows (A,), in the order of the list."""

@@ -160,7 +160,9 @@ class HardNegatives(Softmax):
 
     def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
         """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
-        similarity, column = t.far.topk(max(1, round(self.keep * t.most)))
+        similarity, column = t.far.topk(max(1, round(self.keep * t.most)), sorted=len(t.size) > 1)
+        if len(t.size) == 1:
+            return similarity, column
         allowed = (self.keep * t.size.double()).round().clamp(min=1)
         rank = torch.arange(column.shape[-1], device=column.device)
         return similarity.masked_fill(rank >= allowed, -torch.inf), column

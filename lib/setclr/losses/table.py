@@ -21,13 +21,13 @@ class Table(NamedTuple):
     near: Tensor  # (M, K): to the positives
     true: Tensor  # (M, K) bool: which of these entries are positives; at least one in a row
     positive: Tensor  # (M, K): their columns
-    far: Tensor  # (M, C): to the negatives, −inf at all others; or to `every` candidate but itself
+    far: Tensor  # (M, C): to the negatives, or to `every` candidate but itself; −inf at all others
     size: Tensor  # (1, 1) or (M, 1): how many candidates `far` has
     most: int  # no anchor has more
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean of x (M, K) over each anchor's positives, (M,)."""
-        return x.masked_fill(~self.true, 0).sum(-1) / self.true.sum(-1)
+        return torch.where(self.true, x, 0).sum(-1) / self.true.sum(-1)
 
     def at_positives(self, x: Tensor) -> Tensor:
         """The entries (M, K) of x (M, C) at the positives' columns."""
@@ -85,11 +85,37 @@ class Batch(NamedTuple):
         Cost: O(M C E) time and O(M C) space. No value is looked at, so a GPU does not wait.
         """
         x = scale * self.rows()
-        s = x @ self.columns().T
+        if self.positive is not None:
+            s = x @ self.columns().T
+            return self.by_masks(s.clamp(min=0) if clamped else s, every)
+        s = x @ self.candidates.flatten(0, 1).T
         s = s.clamp(min=0) if clamped else s
+        row = torch.arange(len(x), device=x.device).unsqueeze(1)
+        positive, true = self.positives(row)
+        near = s[row, positive]  # gather would keep s, which is overwritten
+        far, negatives = self._without_own(s, every)
+        if self.memory is not None:
+            more = x @ self.memory.T
+            far = torch.cat([far, more.clamp(min=0) if clamped else more], dim=1)
+            negatives += len(self.memory)
+        return Table(near, true, positive, far, s.new_full((1, 1), negatives), negatives)
+
+    def _without_own(self, s: Tensor, every: bool) -> tuple[Tensor, int]:
+        """The similarities s (M, U·N), −inf at all but the negatives, or but `every` candidate; their number.
+
+        s is overwritten.
+        """
+        (V, N, _), U = self.anchors.shape, len(self.candidates)
         if every:  # but itself
-            s.diagonal()[: self.own_views * self.anchors.shape[1]].fill_(-torch.inf)
-        return self._by_arithmetic(x, s, clamped, every) if self.positive is None else self.by_masks(s, every)
+            s.diagonal()[: self.own_views * N].fill_(-torch.inf)
+            return s, U * N - 1
+        if self.pool == "memory":
+            return s.fill_(-torch.inf), 0
+        views = s.view(V, N, U, N)
+        views.diagonal(dim1=1, dim2=3).fill_(-torch.inf)
+        if self.pool == "other view":
+            views.diagonal(dim1=0, dim2=2).fill_(-torch.inf)
+        return s, (U - (self.pool == "other view")) * (N - 1)
 
     def by_masks(self, s: Tensor, every: bool = False) -> Table:
         """The table of labels or named pairs, from all similarities s (M, U·C + Q)."""
@@ -98,39 +124,19 @@ class Batch(NamedTuple):
         if self.complete is not None:  # some pair keeps finite what is left out
             some = F.pad(~self.complete.unsqueeze(1), (0, s.shape[1] - 1))
             positive, negative = positive | some, negative | some
-        column, size = torch.arange(s.shape[1], device=s.device), negative.sum(-1, keepdim=True)
-        far = s if every else s.masked_fill(~negative, -torch.inf)
-        return Table(s, positive, column.expand_as(s), far, size.to(s), s.shape[1])
+        negative = positive | negative if every else negative
+        column, size = torch.arange(s.shape[1], device=s.device), negative.sum(-1, keepdim=True).to(s)
+        return Table(s, positive, column.expand_as(s), s.masked_fill(~negative, -torch.inf), size, s.shape[1])
 
-    def _by_arithmetic(self, x: Tensor, s: Tensor, clamped: bool, every: bool) -> Table:
-        """The table of the scaled anchors x and their similarities s (M, U·N + Q), which are overwritten."""
+    def positives(self, row: Tensor) -> tuple[Tensor, Tensor]:
+        """Columns (M, K) of the other views of each row's image, and which of these entries are there."""
         (V, N, _), U = self.anchors.shape, len(self.candidates)
-        near, true, positive = self.positives(x)
-        near = near.clamp(min=0) if clamped else near
-        if every:
-            return Table(near, true, positive, s, s.new_full((1, 1), s.shape[1] - 1), s.shape[1])
-        batch = s[:, : U * N].view(V, N, U, N)
-        batch.diagonal(dim1=1, dim2=3).fill_(-torch.inf)
-        views = {None: U, "other view": U - 1, "memory": 0}[self.pool]  # that hold negatives
-        if self.pool == "other view":
-            batch.diagonal(dim1=0, dim2=2).fill_(-torch.inf)
-        elif self.pool == "memory":
-            batch.fill_(-torch.inf)
-        negatives = views * (N - 1) + s.shape[1] - U * N
-        return Table(near, true, positive, s, s.new_full((1, 1), negatives), negatives)
-
-    def positives(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`near`, `true`, `positive` of the table, from the scaled anchors x (M, E): of its other views."""
-        (V, N, _), U, y = self.anchors.shape, len(self.candidates), self.candidates
-        row, x = torch.arange(V * N, device=x.device).unsqueeze(1), x.unflatten(0, (V, N))
         most = self.positive_views or U
         if self.own_views == V == U == most:  # the next view, and so on; the first comes after the last
-            near = torch.stack([(x * y.roll(-k, 0)).sum(-1) for k in range(1, V)], -1)
             positive = (row + torch.arange(N, V * N, N, device=row.device)) % (V * N)
-            return near.flatten(0, 1), torch.ones_like(positive, dtype=torch.bool), positive
-        near = (x.unsqueeze(1) * y[:most]).sum(-1).mT
+            return positive, torch.ones_like(positive, dtype=torch.bool)
         positive = row % N + torch.arange(0, most * N, N, device=row.device)
-        return near.flatten(0, 1), (positive != row) | (row >= self.own_views * N), positive
+        return positive, (positive != row) | (row >= self.own_views * N)
 
 
 def unit(x: Tensor) -> Tensor:

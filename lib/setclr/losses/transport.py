@@ -117,6 +117,10 @@ class IOT(SetLoss):
         """The table, and log nP (problems, n, m): one problem, or with memory one for each view."""
         V, N, _ = batch.anchors.shape
         t = batch.table(1 / current(self.epsilon), every=batch.memory is None)  # s/ε is −C/ε but for 1/ε
+        if batch.positive is not None:  # who is neither positive nor negative takes part, too
+            itself = torch.eye(*t.far.shape, dtype=torch.bool, device=t.far.device)
+            itself[batch.own_views * N :] = False
+            return t, self.log_coupling(t.near.masked_fill(itself, -torch.inf)).unsqueeze(0)
         if batch.memory is None:
             return t, self.log_coupling(t.far).unsqueeze(0)
         problems = enumerate(t.far.scatter(1, t.positive, t.near).view(V, N, -1))
