@@ -51,11 +51,8 @@ def checked(
         return _masked(batch, *_named_pairs(positives, batch), all_complete=False)
     if labels is None:
         return batch
-    all_complete = (
-        (V > 1 or not own_views)
-        and key_labels is None
-        and not (pool == "memory" and memory_labels is not None)
-    )
+    of_memory = pool == "memory" and memory_labels is not None  # a class may be missing there
+    all_complete = (V > 1 or not own_views) and key_labels is None and not of_memory
     return _masked(batch, *class_masks(batch, labels, key_labels, memory_labels), all_complete)
 
 
@@ -80,8 +77,7 @@ def class_masks(
     batch: Batch, labels: Tensor, key_labels: Tensor | None, memory_labels: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Masks (M, U·C + Q) of the candidates of the anchor's class, itself among them, and of the others."""
-    V, N, _ = batch.anchors.shape
-    U, C, _ = batch.candidates.shape
+    (V, N, _), (U, C, _) = batch.anchors.shape, batch.candidates.shape
     Q = 0 if batch.memory is None else len(batch.memory)
     device = batch.anchors.device
     labels = columns = _checked_labels("labels", labels, N, device, 0)

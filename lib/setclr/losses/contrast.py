@@ -187,7 +187,7 @@ class NTLogistic(SetLoss):
 
     def values(self, batch: Batch) -> Tensor:
         t = batch.table(1 / current(self.temperature))
-        return t.mean(F.softplus(-t.near)) + F.softplus(t.far).sum(-1) / t.size.squeeze(1)
+        return t.mean(F.softplus(-t.near)) + F.softplus(t.far).sum(-1) / t.size().squeeze(1)
 
     def solution(self, batch: Batch) -> Tensor:
         x = batch.rows()

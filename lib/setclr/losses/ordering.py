@@ -85,8 +85,7 @@ class GroCo(SetLoss):
     def each(self, similarity: Tensor, K: int) -> Tensor:
         """The value (A,) of each list (A, n + K)."""
         p = top_probability(similarity, K, self.beta)
-        negative, positive = p.split([p.shape[1] - K, K], dim=1)
-        right = torch.cat([1 - negative, positive], dim=1)
+        right = torch.cat([1 - p[:, :-K], p[:, -K:]], dim=1)
         return right.clamp(min=SMALLEST).log().sum(1) / -p.shape[1]
 
     def solution(self, batch: Batch) -> Tensor:
@@ -108,17 +107,19 @@ class GroCo(SetLoss):
             if not isinstance(anchors, slice) or anchors.stop - anchors.start < len(rows):
                 near, positive, far = near[anchors], positive[anchors], far[anchors]
             if near.shape[1] > K:
-                place = t.true[anchors].byte().topk(K).indices
-                near, positive = near.gather(1, place), positive.gather(1, place)
+                order = t.true[anchors].byte().topk(K).indices
+                near, positive = near.gather(1, order), positive.gather(1, order)
             if K > 1:
                 order = (near.detach() if self.preorder else positive).argsort(1)
                 near, positive = near.gather(1, order), positive.gather(1, order)
-            negative = self.chosen_negatives(far.detach(), n, rows[anchors])
-            similarity = torch.cat([far.gather(1, negative), near], dim=1)
+            negative = place = self.chosen_negatives(far.detach(), n, rows[anchors])
             if self.pool == "view":  # its first column is of the anchor's view
                 negative = negative + far.shape[1] * (rows[anchors] // N).unsqueeze(1)
             column = torch.cat([negative, positive], dim=1)
-            yield anchors, similarity if s is None else s[anchors].gather(1, column), column, K
+            if s is None:
+                yield anchors, torch.cat([far.gather(1, place), near], dim=1), column, K
+            else:
+                yield anchors, (s if len(column) == len(s) else s[anchors]).gather(1, column), column, K
 
     def table(self, batch: Batch) -> tuple[Table, Tensor | None]:
         """The table, whose `far` for pool="view" has the C candidates of the anchor's own view alone.
@@ -130,21 +131,19 @@ class GroCo(SetLoss):
             raise ValueError(
                 f"keys must have the {V} views of z for pool='view', got {U}: negatives are of one view"
             )
-        if batch.negative is not None:
+        labelled = batch.negative is not None
+        if labelled or self.pool == "all":
             s = batch.rows() @ batch.columns().T
-            t = batch.by_masks(s.detach())
+            t = batch.by_masks(s.detach()) if labelled else batch.by_arithmetic(s.detach().clone())
             if self.pool == "view":
                 view = torch.arange(V, device=t.far.device)
                 t = t._replace(far=t.far.view(V, N, U, C)[view, :, view].flatten(0, 1))
             return t, s
-        if self.pool == "all":
-            return batch.table(), None
-        positive, true = batch.positives(torch.arange(V * N, device=batch.anchors.device).unsqueeze(1))
+        positive, true = batch.positives()
         of_image = torch.einsum("vie,uie->viu", batch.anchors, batch.candidates).flatten(0, 1)
         far = batch.anchors @ batch.candidates.mT
         far.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
-        far, size = far.flatten(0, 1), far.new_full((1, 1), N - 1)
-        return Table(of_image.gather(1, positive // C), true, positive, far, size, N - 1), None
+        return Table(of_image.gather(1, positive // C), true, positive, far.flatten(0, 1), N - 1), None
 
     def lengths(self, batch: Batch, t: Table) -> Iterator[tuple[Rows, int, int]]:
         """Which anchors have lists of one length, their number K of positives and n of negatives."""

@@ -160,10 +160,10 @@ class HardNegatives(Softmax):
 
     def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
         """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
-        similarity, column = t.far.topk(max(1, round(self.keep * t.most)), sorted=len(t.size) > 1)
-        if len(t.size) == 1:
+        similarity, column = t.far.topk(max(1, round(self.keep * t.most)), sorted=t.counted is not None)
+        if t.counted is None:
             return similarity, column
-        allowed = (self.keep * t.size.double()).round().clamp(min=1)
+        allowed = (self.keep * t.size().double()).round().clamp(min=1)
         rank = torch.arange(column.shape[-1], device=column.device)
         return similarity.masked_fill(rank >= allowed, -torch.inf), column
 
@@ -239,7 +239,7 @@ class HCL(Softmax):
     def mass(self, t: Table) -> Tensor:
         total = t.mass()
         if self.hardness:
-            total = t.mass(1 + self.hardness) - t.mass(self.hardness) + t.size.log()
+            total = t.mass(1 + self.hardness) - t.mass(self.hardness) + t.size().log()
         return debiased(t, total, self.prior, 1 / current(self.temperature))
 
     def shares(self, t: Table) -> Tensor:
@@ -286,7 +286,7 @@ def debiased(t: Table, total: Tensor, prior: float, scale: float | Tensor) -> Te
     """log g_ap (M, K), from log Σ e_an (M, 1), the prior and 1/τ; all from logarithms."""
     if prior == 0:
         return total
-    log_n = t.size.log()
+    log_n = t.size().log()
     false = t.near + log_n + math.log(prior) - total  # log of the false negatives' share
     none_true, least = false >= 0, log_n - scale
     true = (-false.masked_fill(none_true, -1).expm1()).log() + total - math.log1p(-prior)

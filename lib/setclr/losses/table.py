@@ -22,8 +22,9 @@ class Table(NamedTuple):
     true: Tensor  # (M, K) bool: which of these entries are positives; at least one in a row
     positive: Tensor  # (M, K): their columns
     far: Tensor  # (M, C): to the negatives, or to `every` candidate but itself; −inf at all others
-    size: Tensor  # (1, 1) or (M, 1): how many candidates `far` has
-    most: int  # no anchor has more
+    most: int  # no anchor has more candidates in `far`
+    counted: Tensor | None = None  # (M, C) bool: those that it has; None: each anchor has `most`
+    first: int = 0  # the column of its first entry
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean of x (M, K) over each anchor's positives, (M,)."""
@@ -31,7 +32,13 @@ class Table(NamedTuple):
 
     def at_positives(self, x: Tensor) -> Tensor:
         """The entries (M, K) of x (M, C) at the positives' columns."""
-        return x if x.shape == self.positive.shape else x.gather(1, self.positive)
+        return x if x.shape == self.positive.shape else at(x, self.positive)
+
+    def size(self) -> Tensor:
+        """How many candidates `far` has, (1, 1) or (M, 1)."""
+        if self.counted is None:
+            return self.far.new_full((1, 1), self.most)
+        return self.counted.sum(-1, keepdim=True).to(self.far)
 
     def mass(self, scale: float = 1.0) -> Tensor:
         """log Σ exp(scale · far), (M, 1)."""
@@ -40,7 +47,7 @@ class Table(NamedTuple):
     def assignment(self, near: Tensor, far: Tensor) -> Tensor:
         """What positives (M, K) get, in the mean over them, and negatives (M, C), as one matrix (M, C)."""
         near = near.masked_fill(~self.true, 0) / self.true.sum(-1, keepdim=True)
-        return far.scatter_add(1, self.positive, near)
+        return F.pad(far, (self.first, 0)).scatter_add(1, self.positive, near)
 
     def compact(self) -> "Table":
         """The same with as few entries K as the positives need. With labels a GPU waits for their number."""
@@ -85,37 +92,44 @@ class Batch(NamedTuple):
         Cost: O(M C E) time and O(M C) space. No value is looked at, so a GPU does not wait.
         """
         x = scale * self.rows()
-        if self.positive is not None:
-            s = x @ self.columns().T
-            return self.by_masks(s.clamp(min=0) if clamped else s, every)
-        s = x @ self.candidates.flatten(0, 1).T
+        s = x @ (self.candidates.flatten(0, 1) if self.positive is None else self.columns()).T
         s = s.clamp(min=0) if clamped else s
-        row = torch.arange(len(x), device=x.device).unsqueeze(1)
-        positive, true = self.positives(row)
-        near = s[row, positive]  # gather would keep s, which is overwritten
-        far, negatives = self._without_own(s, every)
-        if self.memory is not None:
-            more = x @ self.memory.T
-            far = torch.cat([far, more.clamp(min=0) if clamped else more], dim=1)
-            negatives += len(self.memory)
-        return Table(near, true, positive, far, s.new_full((1, 1), negatives), negatives)
-
-    def _without_own(self, s: Tensor, every: bool) -> tuple[Tensor, int]:
-        """The similarities s (M, U·N), −inf at all but the negatives, or but `every` candidate; their number.
-
-        s is overwritten.
-        """
-        (V, N, _), U = self.anchors.shape, len(self.candidates)
-        if every:  # but itself
-            s.diagonal()[: self.own_views * N].fill_(-torch.inf)
-            return s, U * N - 1
+        if self.positive is not None:
+            return self.by_masks(s, every)
+        t = self.by_arithmetic(s, every)
+        if self.memory is None:
+            return t
+        more = x @ self.memory.T
+        more = more.clamp(min=0) if clamped else more
         if self.pool == "memory":
-            return s.fill_(-torch.inf), 0
-        views = s.view(V, N, U, N)
-        views.diagonal(dim1=1, dim2=3).fill_(-torch.inf)
+            return t._replace(far=more, most=len(self.memory), first=s.shape[1])
+        return t._replace(far=torch.cat([t.far, more], dim=1), most=t.most + len(self.memory))
+
+    def positives(self) -> tuple[Tensor, Tensor]:
+        """Each anchor's places of positives among views and keys, (M, K), and which of them are positives."""
+        (V, N, _), U = self.anchors.shape, len(self.candidates)
+        G = self.positive_views or U
+        row = torch.arange(V * N, device=self.anchors.device).unsqueeze(1)
+        if self.own_views == V == U == G:  # the next view, and so on, without its own
+            positive = (row + torch.arange(N, V * N, N, device=row.device)) % (V * N)
+            return positive, torch.ones_like(positive, dtype=torch.bool)
+        positive = row % N + torch.arange(0, G * N, N, device=row.device)
+        return positive, (positive != row) | (row >= self.own_views * N)
+
+    def by_arithmetic(self, s: Tensor, every: bool = False) -> Table:
+        """The table of views and keys, from their similarities s (M, U·N), which are overwritten."""
+        (V, N, _), U = self.anchors.shape, len(self.candidates)
+        positive, true = self.positives()
+        near = at(s, positive)
+        values = s.detach()  # where it becomes −inf, all that is computed of it has the gradient 0
+        if every:  # but itself
+            values.diagonal()[: self.own_views * N].fill_(-torch.inf)
+            return Table(near, true, positive, s, U * N - 1)
+        values = values.view(V, N, U, N)
+        values.diagonal(dim1=1, dim2=3).fill_(-torch.inf)
         if self.pool == "other view":
-            views.diagonal(dim1=0, dim2=2).fill_(-torch.inf)
-        return s, (U - (self.pool == "other view")) * (N - 1)
+            values.diagonal(dim1=0, dim2=2).fill_(-torch.inf)
+        return Table(near, true, positive, s, (U - (self.pool == "other view")) * (N - 1))
 
     def by_masks(self, s: Tensor, every: bool = False) -> Table:
         """The table of labels or named pairs, from all similarities s (M, U·C + Q)."""
@@ -125,18 +139,13 @@ class Batch(NamedTuple):
             some = F.pad(~self.complete.unsqueeze(1), (0, s.shape[1] - 1))
             positive, negative = positive | some, negative | some
         negative = positive | negative if every else negative
-        column, size = torch.arange(s.shape[1], device=s.device), negative.sum(-1, keepdim=True).to(s)
-        return Table(s, positive, column.expand_as(s), s.masked_fill(~negative, -torch.inf), size, s.shape[1])
+        column = torch.arange(s.shape[1], device=s.device).expand_as(s)
+        return Table(s, positive, column, s.masked_fill(~negative, -torch.inf), s.shape[1], negative)
 
-    def positives(self, row: Tensor) -> tuple[Tensor, Tensor]:
-        """Columns (M, K) of the other views of each row's image, and which of these entries are there."""
-        (V, N, _), U = self.anchors.shape, len(self.candidates)
-        most = self.positive_views or U
-        if self.own_views == V == U == most:  # the next view, and so on; the first comes after the last
-            positive = (row + torch.arange(N, V * N, N, device=row.device)) % (V * N)
-            return positive, torch.ones_like(positive, dtype=torch.bool)
-        positive = row % N + torch.arange(0, most * N, N, device=row.device)
-        return positive, (positive != row) | (row >= self.own_views * N)
+
+def at(x: Tensor, column: Tensor) -> Tensor:
+    """The entries of x (M, C) at these columns (M, K). For its gradient `gather` would keep x."""
+    return x[torch.arange(len(x), device=x.device).unsqueeze(1), column]
 
 
 def unit(x: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from setclr.checks import MAX_ROUNDS
 from setclr.inner.derivatives import once
@@ -88,7 +89,10 @@ class IOT(SetLoss):
         loss = mean(self.surprise(t, log_nP), batch)
         if not self.uniformity:
             return loss
-        negative = batch.table().far > -torch.inf if batch.negative is None else batch.negative
+        negative = batch.negative
+        if negative is None:
+            t = batch.table()
+            negative = F.pad(t.far > -torch.inf, (t.first, 0))
         penalties = [self.divergence(*problem) for problem in zip(log_nP, negative.view_as(log_nP))]
         return loss + self.uniformity * torch.stack(penalties).mean()
 
@@ -118,12 +122,12 @@ class IOT(SetLoss):
         V, N, _ = batch.anchors.shape
         t = batch.table(1 / current(self.epsilon), every=batch.memory is None)  # s/ε is −C/ε but for 1/ε
         if batch.positive is not None:  # who is neither positive nor negative takes part, too
-            itself = torch.eye(*t.far.shape, dtype=torch.bool, device=t.far.device)
-            itself[batch.own_views * N :] = False
-            return t, self.log_coupling(t.near.masked_fill(itself, -torch.inf)).unsqueeze(0)
+            t.near.detach().diagonal()[: batch.own_views * N].fill_(-torch.inf)
+            return t, self.log_coupling(t.near).unsqueeze(0)
         if batch.memory is None:
             return t, self.log_coupling(t.far).unsqueeze(0)
-        problems = enumerate(t.far.scatter(1, t.positive, t.near).view(V, N, -1))
+        every = F.pad(t.far, (t.first, 0), value=-torch.inf).scatter(1, t.positive, t.near)
+        problems = enumerate(every.view(V, N, -1))
         return t, torch.stack([self.of_view(x, N * v, N * (v < batch.own_views)) for v, x in problems])
 
     def of_view(self, logits: Tensor, first: int, width: int) -> Tensor:
