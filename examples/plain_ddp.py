@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from setclr.losses import InfoNCE
+from setclr.losses import InfoNCE, learnable
 from setclr.training.distributed import gather, joined, rank, world
 
 BATCH, STEPS = 64, 40  # images of all processes together
@@ -18,7 +18,8 @@ def train() -> tuple[float, float, float]:
     torch.manual_seed(0)  # the same weights and images everywhere; each process takes its part
     images = torch.randn(512, 20)
     encoder = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 16))
-    loss = InfoNCE(temperature=nn.Parameter(torch.tensor(0.5)))
+    temperature = learnable(0.5)
+    loss = InfoNCE(temperature)
     model = DistributedDataParallel(encoder)
     optimiser = torch.optim.Adam([*model.parameters(), *loss.parameters()], lr=3e-3)
     values = []
@@ -31,7 +32,7 @@ def train() -> tuple[float, float, float]:
         value.backward()  # gather's backward sums over processes, DDP divides by their number: as one process
         optimiser.step()  # the temperature, outside the model, has the same gradient in every process
         values.append(value.item())
-    return sum(values[:5]) / 5, sum(values[-5:]) / 5, float(loss.temperature.detach())
+    return sum(values[:5]) / 5, sum(values[-5:]) / 5, temperature.value
 
 
 with joined("cpu"):  # torch.distributed's process group, left only after the model is gone
