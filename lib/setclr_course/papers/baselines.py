@@ -14,6 +14,7 @@ from setclr.losses import Objective
 from setclr.losses.supervised import check_outputs
 from setclr.models.encoders import normalise
 from setclr.settings import whole
+from setclr.training.grad_cache import at_least_float32
 from setclr.training.trainer import Task, Trainer
 
 
@@ -145,7 +146,3 @@ class LocalFeatures(nn.Module):
             here = f"{x.shape[1]} and {parts.shape[2]} of the encoder"
             raise ValueError(f"features and channels must be {here}, got {self.sizes[0]} and {self.sizes[1]}")
         return torch.cat([x, parts.flatten(1)], dim=1)
-
-
-def at_least_float32(z: Tensor) -> Tensor:
-    return z.to(torch.promote_types(z.dtype, torch.float32))
