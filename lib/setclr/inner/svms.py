@@ -283,20 +283,16 @@ def block_pivoting(machines: SVMs, rounds: int = 1000) -> tuple[Tensor, Tensor]:
         if bool(stuck.any()):
             again, steps = left[stuck], STEPS * 2 ** int(helped[stuck].max())
             near_0 = EXACT * here.rounding(alpha)[stuck].amin().item()
-            alpha = projected_gradient(machines.only(again), near_0, steps, descended[again])
+            some = machines.only(again)
+            alpha = projected_gradient(some, near_0, steps, descended[again])
             solved[again] = descended[again] = alpha
             free[stuck], at_C[stuck] = (alpha > 0) & (alpha < C), alpha >= C
             fewest[stuck], patience[stuck] = P + 1, PATIENCE
             helped[stuck] += 1
-            count[stuck] = inexact(machines.only(again), alpha).to(count.dtype)
+            count[stuck] = (some.residual(alpha) > EXACT * some.rounding(alpha).squeeze(1)).to(count.dtype)
         state = (left, free, at_C, fewest, patience, helped)
         left, free, at_C, fewest, patience, helped = (x[count > 0] for x in state)
     return solved, left
-
-
-def inexact(machines: SVMs, alpha: Tensor) -> Tensor:
-    """Which machines have a residual above the rounding error, (A,) bool."""
-    return machines.residual(alpha) > EXACT * machines.rounding(alpha).squeeze(1)
 
 
 def violations(machines: SVMs, alpha: Tensor, free: Tensor, at_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -125,9 +125,7 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     if loss.classifies:
         return True
     if labels and "labels" not in loss.takes:
-        raise ValueError(
-            f"labels must be False for {loss}, which takes no labels; InfoNCE and SupCon take them"
-        )
+        raise ValueError(f"labels must be False for {loss}, which takes none; InfoNCE and SupCon take them")
     if loss.supervised and not labels:
         hint = "without labels take InfoNCE, which it then equals for two views"
         raise ValueError(f"labels must be True for {loss}, which is made for labels; {hint}")

@@ -24,7 +24,7 @@ class Softmax(SetLoss):
         return t.mean(F.softplus(self.mass(t) - t.near))  # −log of the positive's share
 
     def solution(self, batch: Batch) -> Tensor:
-        t = self.table(batch)
+        t = self.table(batch).joined()
         lead = t.near - self.mass(t)
         rest = t.mean((-lead).sigmoid()).unsqueeze(1)  # the negatives' share
         return t.assignment(lead.sigmoid(), rest * self.shares(t))
@@ -149,14 +149,14 @@ class SupCon(SetLoss):
     key_gradient: bool = flag(False)
 
     def values(self, batch: Batch) -> Tensor:
-        t = batch.table(1 / current(self.temperature), every=True)
+        t = batch.table(1 / current(self.temperature), every=True).joined()
         near = t.at_positives(t.far.log_softmax(-1))
         if self.average is None:
             return -t.mean(near)
         return t.true.sum(-1).to(near).log() - near.masked_fill(~t.true, -torch.inf).logsumexp(-1)
 
     def solution(self, batch: Batch) -> Tensor:
-        return batch.table(1 / current(self.temperature), every=True).far.softmax(-1)
+        return batch.table(1 / current(self.temperature), every=True).joined().far.softmax(-1)
 
 
 class NTLogistic(SetLoss):

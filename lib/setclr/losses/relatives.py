@@ -160,7 +160,8 @@ class HardNegatives(Softmax):
 
     def hardest(self, t: Table) -> tuple[Tensor, Tensor]:
         """Similarities and columns of the kept negatives, (M, k); −inf where an anchor keeps fewer."""
-        similarity, column = t.far.topk(max(1, round(self.keep * t.most)), sorted=t.counted is not None)
+        k = max(1, round(self.keep * t.most))
+        similarity, column = t.joined().far.topk(k, sorted=t.counted is not None)
         if t.counted is None:
             return similarity, column
         allowed = (self.keep * t.size().double()).round().clamp(min=1)
@@ -237,9 +238,8 @@ class HCL(Softmax):
     key_gradient: bool = flag(False)
 
     def mass(self, t: Table) -> Tensor:
-        total = t.mass()
-        if self.hardness:
-            total = t.mass(1 + self.hardness) - t.mass(self.hardness) + t.size().log()
+        h = self.hardness
+        total = t.mass(1 + h) - t.mass(h) + t.size().log() if h else t.mass()
         return debiased(t, total, self.prior, 1 / current(self.temperature))
 
     def shares(self, t: Table) -> Tensor:
@@ -279,7 +279,7 @@ class DecoupledInfoNCE(Softmax):
         return t.mean(t.mass() - t.near)
 
     def solution(self, batch: Batch) -> Tensor:
-        return self.shares(self.table(batch))
+        return self.shares(self.table(batch).joined())
 
 
 def debiased(t: Table, total: Tensor, prior: float, scale: float | Tensor) -> Tensor:

@@ -25,6 +25,7 @@ class Table(NamedTuple):
     most: int  # no anchor has more candidates in `far`
     counted: Tensor | None = None  # (M, C) bool: those that it has; None: each anchor has `most`
     first: int = 0  # the column of its first entry
+    queue: Tensor | None = None  # (M, Q): to the memory's points, where `far` is without them (`joined`)
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean of x (M, K) over each anchor's positives, (M,)."""
@@ -41,8 +42,17 @@ class Table(NamedTuple):
         return self.counted.sum(-1, keepdim=True).to(self.far)
 
     def mass(self, scale: float = 1.0) -> Tensor:
-        """log Σ exp(scale · far), (M, 1)."""
-        return (self.far if scale == 1 else scale * self.far).logsumexp(-1, keepdim=True)
+        """log Σ exp(scale · x) over all negatives x, (M, 1)."""
+        total = (self.far if scale == 1 else scale * self.far).logsumexp(-1, keepdim=True)
+        if self.queue is None:
+            return total
+        return torch.logaddexp(total, self._replace(far=self.queue, queue=None).mass(scale))
+
+    def joined(self) -> "Table":
+        """The same with all negatives in `far`."""
+        if self.queue is None:
+            return self
+        return self._replace(far=torch.cat([self.far, self.queue], dim=1), queue=None)
 
     def assignment(self, near: Tensor, far: Tensor) -> Tensor:
         """What positives (M, K) get, in the mean over them, and negatives (M, C), as one matrix (M, C)."""
@@ -92,18 +102,15 @@ class Batch(NamedTuple):
         Cost: O(M C E) time and O(M C) space. No value is looked at, so a GPU does not wait.
         """
         x = scale * self.rows()
-        s = x @ (self.candidates.flatten(0, 1) if self.positive is None else self.columns()).T
-        s = s.clamp(min=0) if clamped else s
         if self.positive is not None:
-            return self.by_masks(s, every)
-        t = self.by_arithmetic(s, every)
+            return self.by_masks(product(x, self.columns(), clamped), every)
+        t = self.by_arithmetic(product(x, self.candidates.flatten(0, 1), clamped), every)
         if self.memory is None:
             return t
-        more = x @ self.memory.T
-        more = more.clamp(min=0) if clamped else more
+        queue = product(x, self.memory, clamped)
         if self.pool == "memory":
-            return t._replace(far=more, most=len(self.memory), first=s.shape[1])
-        return t._replace(far=torch.cat([t.far, more], dim=1), most=t.most + len(self.memory))
+            return t._replace(far=queue, most=queue.shape[1], first=t.far.shape[1])
+        return t._replace(queue=queue, most=t.most + queue.shape[1])
 
     def positives(self) -> tuple[Tensor, Tensor]:
         """Each anchor's places of positives among views and keys, (M, K), and which of them are positives."""
@@ -141,6 +148,11 @@ class Batch(NamedTuple):
         negative = positive | negative if every else negative
         column = torch.arange(s.shape[1], device=s.device).expand_as(s)
         return Table(s, positive, column, s.masked_fill(~negative, -torch.inf), s.shape[1], negative)
+
+
+def product(x: Tensor, y: Tensor, clamped: bool = False) -> Tensor:
+    """The inner products (M, C) of rows x (M, E) and y (C, E); `clamped`: negative ones are 0."""
+    return (x @ y.T).clamp(min=0) if clamped else x @ y.T
 
 
 def at(x: Tensor, column: Tensor) -> Tensor:

@@ -91,8 +91,7 @@ class IOT(SetLoss):
             return loss
         negative = batch.negative
         if negative is None:
-            t = batch.table()
-            negative = F.pad(t.far > -torch.inf, (t.first, 0))
+            negative = F.pad(batch.table().far > -torch.inf, (t.first, 0))
         penalties = [self.divergence(*problem) for problem in zip(log_nP, negative.view_as(log_nP))]
         return loss + self.uniformity * torch.stack(penalties).mean()
 
@@ -151,9 +150,8 @@ class IOT(SetLoss):
 
     def divergence(self, log_nP: Tensor, negative: Tensor) -> Tensor:
         """Divergence KL(Q̄ ‖ P), to which only the negatives contribute."""
-        log_P = once(log_nP, "the target of uniformity is held constant; take uniformity=0") - math.log(
-            len(log_nP)
-        )
+        why = "the target of uniformity is held constant; take uniformity=0"
+        log_P = once(log_nP, why) - math.log(len(log_nP))
         masses = log_P.detach().masked_fill(~negative, -torch.inf)
         if self.uniform_target == "max":
             log_q = masses.max()

@@ -59,7 +59,7 @@ class Triplet(SetLoss):
 
     def values(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            t = batch.table()
+            t = batch.table().joined()
             column, share = self.hardest(t)
             own, true = self.own(t)
         positive = self.distances(batch, own)
@@ -73,7 +73,7 @@ class Triplet(SetLoss):
         return each.masked_fill(~true, 0).sum(-1) / true.sum(-1)
 
     def solution(self, batch: Batch) -> Tensor:
-        t = batch.table()
+        t = batch.table().joined()
         column, share = self.hardest(t)
         return torch.zeros_like(t.far).scatter_(1, column, share)
 

@@ -72,9 +72,7 @@ def update_momentum(model: nn.Module, ema: nn.Module, m: float) -> None:
     number("m", m, least=0, most=1, hint="MoCo has 0.999, MoCo v3 0.99")
     slow, fast = ([p.detach() for p in one.parameters()] for one in (ema, model))
     if [p.shape for p in slow] != [p.shape for p in fast]:
-        raise ValueError(
-            "ema must be a copy of model, got parameters of other shapes; copy.deepcopy makes one"
-        )
+        raise ValueError("ema must be a copy of model, got other shapes; copy.deepcopy makes one")
     torch._foreach_lerp_(slow, fast, 1 - m)
 
 

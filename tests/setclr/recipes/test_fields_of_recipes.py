@@ -49,7 +49,7 @@ def test_every_field_of_every_recipe(kind, name):
     ({"loss": "SparseCLR()", "key_momentum": 0.9}, "key_momentum must not be set with SparseCLR.*GroCo"),
     ({"loss": "SupCon()"}, "labels must be True for SupCon.*without labels take InfoNCE"),
     ({"loss": "InfoNCE() + SupCon()"}, "labels must be True for .*; without labels take InfoNCE"),
-    ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes no labels"),
+    ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes none"),
     ({"loss": "Supervised()", "full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
     ({"loss": "Supervised()", "full_views": 1, "local_views": 2}, "got 1 and 2 local ones"),
     ({"loss": "Supervised()", "full_views": 1, "key_momentum": 0.9}, "key_momentum must not be set with"),
