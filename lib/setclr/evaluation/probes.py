@@ -4,6 +4,8 @@ Its Adam is written out by hand: the features stay on their device, and torch's 
 times as long for so small a layer.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -17,13 +19,15 @@ VALUES = 2**25  # scaled or squared at once
 def linear_probe(
     bank: Tensor, bank_labels: Tensor, queries: Tensor,
     epochs: int = 100, batch: int = 128, lr: float = 1e-3, seed: int = 0, raw: bool = False,
+    weight_decay: float = 0.0, cosine: bool = False,
 ) -> Tensor:  # fmt: skip
     """The label of each query, by a linear classifier trained on the bank, as it is after the last epoch.
 
-    Adam minimises the cross-entropy, without augmentation and weight decay. All features are divided by
-    their root mean square in the bank, so that lr means the same for every encoder. All weights begin at
-    0. With `raw` the features are not scaled, and weights and bias begin uniform in ± 1/√D, as in torch's
-    Linear. That is the protocol of the QARe paper's program.
+    Adam minimises the cross-entropy, without augmentation. All features are divided by their root mean
+    square in the bank, so that lr means the same for every encoder. All weights begin at 0. With `raw` the
+    features are not scaled, and weights and bias begin uniform in ± 1/√D, as in torch's Linear. That is the
+    protocol of the QARe paper's program. `weight_decay` is Adam's, of weights and bias; with `cosine` the
+    rate falls to 0 as half a cosine, a step an epoch.
 
     The bank (N, D) holds the training images' features and bank_labels (N,) their labels, integers ≥ 0.
     The seed decides their order and, with `raw`, the initial weights. Returns labels (Q,) of the queries
@@ -47,6 +51,8 @@ def linear_probe(
     integer("epochs", epochs, least=1)
     integer("batch", batch, least=1)
     number("lr", lr, above=0)
+    number("weight_decay", weight_decay, least=0)
+    boolean("cosine", cosine)
     K, _, D = banks.shape
     raw, classes = boolean("raw", raw), int(bank_labels.max()) + 1
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
@@ -57,17 +63,20 @@ def linear_probe(
     if raw:
         weight.copy_(torch.empty(classes, D + 1).uniform_(-1, 1, generator=generator).T / D**0.5)
     step, minus, y = 0, -unit.new_ones(K, batch, 1), bank_labels.long()[None, :, None].expand(K, -1, 1)
-    for _ in range(epochs):
+    for epoch in range(epochs):
+        rate = lr * (1 + math.cos(math.pi * epoch / epochs)) / 2 if cosine else lr
         for index in torch.randperm(len(bank_labels), generator=generator).to(bank.device).split(batch):
             x, step = banks.index_select(1, index).float(), step + 1
             error = scores(x, weight, unit).softmax(2)
             error.scatter_add_(2, y.index_select(1, index), minus[:, : len(index)])
             torch.mul(x.mT @ error, unit / len(index), out=gradient[:, :-1])
             torch.mean(error, 1, keepdim=True, out=gradient[:, -1:])
+            if weight_decay:
+                gradient.add_(weight, alpha=weight_decay)
             exp_avg.lerp_(gradient, 0.1)
             exp_avg_sq.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             torch.sqrt(exp_avg_sq, out=root).div_((1 - 0.999**step) ** 0.5).add_(1e-8)
-            weight.addcdiv_(exp_avg, root, value=-lr / (1 - 0.9**step))
+            weight.addcdiv_(exp_avg, root, value=-rate / (1 - 0.9**step))
     parts = asked.split(max(1, VALUES // (K * D)), dim=1)
     labels = torch.cat([scores(x.float(), weight, unit).argmax(2) for x in parts], dim=1)
     return labels if bank.ndim == 3 else labels[0]

@@ -16,6 +16,9 @@ class OnFeatures:
     lr: float = 1e-3
     raw: bool = False
     """Features without scaling and torch's initial weights, instead of scaled features and zeros."""
+    weight_decay: float = 0.0
+    cosine: bool = False
+    """The rate falls to 0 as half a cosine; otherwise it is constant."""
 
 
 @dataclass(frozen=True)

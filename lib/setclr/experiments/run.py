@@ -105,9 +105,9 @@ class Run:
         recipe, model = self.recipe, nn.ModuleList(self.parts.values()).to(device)
         loss, predictor, keys = copy.deepcopy(recipe.parsed_loss).to(device), None, None
         if layers := getattr(recipe, "predictor", 0):  # its weights are drawn from a seed of their own
-            E, norm = recipe.embedding, recipe.last_norm
+            E, how = recipe.embedding, (recipe.last_norm, layers, recipe.activation, recipe.head_norm)
             with drawing(seeded(recipe.seed, 0, 0, 0).initial_seed()):
-                predictor = models_of.head(E, recipe.hidden, E, norm, layers, recipe.activation)
+                predictor = models_of.head(E, recipe.hidden, E, *how)
             model.append(predictor.to(next(self.head.parameters())))
         if recipe.key_momentum is not None:
             keys = Keys(recipe.key_momentum, recipe.key_schedule, recipe.queue, predictor)

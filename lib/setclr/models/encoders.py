@@ -179,7 +179,7 @@ def check_encoder(name: str) -> str:
 
 def head(
     features: int, hidden: int, out: int, last_norm: bool = False, layers: int = 2,
-    activation: str = "leaky_relu",
+    activation: str = "leaky_relu", norm: bool = True,
 ) -> nn.Module:  # fmt: skip
     """Projection head: features → hidden → … → out, batch norm and an activation between linear layers.
 
@@ -191,14 +191,17 @@ def head(
             with a plain linear output all embeddings become equal within an epoch.
         layers: number of linear layers; a single one is features → out, and `hidden` is not used.
         activation: a key of ACTIVATIONS.
+        norm: batch norms between the layers. Without them the hidden layers have a bias.
     """
     for name, value in (("features", features), ("hidden", hidden), ("out", out), ("layers", layers)):
         integer(name, value, least=1)
     boolean("last_norm", last_norm)
+    boolean("norm", norm)
     between = ACTIVATIONS[choice("activation", activation, ACTIVATIONS)]
     parts, width = [], features
     for _ in range(layers - 1):
-        parts += [nn.Linear(width, hidden, bias=False), nn.BatchNorm1d(hidden), between()]
+        middle = [nn.BatchNorm1d(hidden)] if norm else []
+        parts += [nn.Linear(width, hidden, bias=not norm), *middle, between()]
         width = hidden
     parts.append(nn.Linear(width, out))
     return nn.Sequential(*parts, *([nn.BatchNorm1d(out, affine=False)] if last_norm else []))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from setclr import losses
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
 from setclr.recipes.recipe import Recipe
-from setclr.settings import one_of, text, whole
+from setclr.settings import flag, one_of, text, whole
 from setclr.views import PRESETS
 
 
@@ -49,6 +49,8 @@ class ImageRecipe(Recipe):
     """Width of the projection head's hidden layers."""
     activation: str = one_of("leaky_relu", ACTIVATIONS)
     """Activation between the head's layers: "leaky_relu" or "relu", each after a batch norm."""
+    head_norm: bool = flag(True)
+    """A batch norm after each of the head's hidden layers."""
     embedding: int = whole(64, 1, 2**14)
     """E: dimensions of the embeddings that the loss sees."""
     predictor: int = whole(0, 0, 16)

@@ -77,18 +77,21 @@ class LARS(torch.optim.Optimizer):
         with torch.enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
-            for w in group["params"]:
-                if w.grad is None:
-                    continue
-                d = w.grad
-                if w.ndim > 1:
-                    d = d.add(w, alpha=group["weight_decay"])
-                    size, length = w.norm(), d.norm()
-                    d = d * torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
+            weights = [w for w in group["params"] if w.grad is not None]
+            moves = {w: w.grad for w in weights}
+            if matrices := [w for w in weights if w.ndim > 1]:
+                d = torch._foreach_add([w.grad for w in matrices], matrices, alpha=group["weight_decay"])
+                size, length = (torch.stack(torch._foreach_norm(x)) for x in (matrices, d))
+                factor = torch.where((size > 0) & (length > 0), group["trust"] * size / length, 1)
+                moves |= zip(matrices, torch._foreach_mul(d, factor.unbind()))
+            for w in weights:
                 if not self.state[w]:
                     self.state[w]["momentum"] = torch.zeros_like(w)
-                m = self.state[w]["momentum"].mul_(group["momentum"]).add_(d)
-                w.sub_(m, alpha=group["lr"])
+            if weights:
+                momenta = [self.state[w]["momentum"] for w in weights]
+                torch._foreach_mul_(momenta, group["momentum"])
+                torch._foreach_add_(momenta, list(moves.values()))
+                torch._foreach_sub_(weights, momenta, alpha=group["lr"])
         return loss
 
 

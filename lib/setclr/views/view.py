@@ -76,6 +76,8 @@ PRESETS: dict[str, tuple[View, ...]] = {
     # The QARe paper's matching of people; its "U[0, 0.1]" is read as a ColorJitter of 0.1.
     "matching": (View(scale=(1, 1), ratio=(1, 1), jitter=(0.1,) * 4, jitter_p=1, grey=0),) * 2,
     "moco-v3": tuple(replace(view, scale=(0.08, 1)) for view in (DINO, SECOND)),
+    # Of the public program dkobak/simclr-cifar10.
+    "simclr-cifar10": (View(scale=(0.2, 1), jitter=(0.4, 0.4, 0.4, 0.1), grey=0.1),) * 2,
     # For QARe's baselines: "flip" for Deep InfoMax, "padded" for labels, rotations and clusters.
     "flip": (FLIP,) * 2,
     "padded": (replace(FLIP, padding=1 / 8),) * 2,

@@ -60,5 +60,10 @@ PROTOCOLS: dict[str, Protocol] = {
     # By the authors' program: 28,080 steps (the text says 100 epochs), and 3,902 on ImageNet-100. Its central
     # crop is 7/8 of both sides, made a square.
     "mmcl-imagenet": MMCL_PHOTOGRAPHS,
+    # The public program dkobak/simclr-cifar10: ten neighbours by cosine with a vote each, which a temperature
+    # of 1,000 is (a tie goes to the nearer ones, there to the first class), and Adam on features as they are.
+    "simclr-cifar10": Protocol(
+        (10,), 1e3, OnFeatures(500, 1000, 0.01, raw=True, weight_decay=5e-6, cosine=True)
+    ),
     "mmcl-imagenet100": replace(MMCL_PHOTOGRAPHS, probe=replace(MMCL_PHOTOGRAPHS.probe, epochs=126)),
 }

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 from setclr.recipes.registry import Published
 
-FILES = ("untuned", "small", "qare", "groco", "iot", "mmcl")
+FILES = ("untuned", "small", "qare", "groco", "iot", "mmcl", "anchor")
 PRINTED = ("printed", "columns", "paper", "table", "notes")  # keys of a row that are not fields of its recipe
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?")

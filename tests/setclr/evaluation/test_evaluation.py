@@ -111,23 +111,28 @@ def test_the_probe_goes_to_the_optimum_of_logistic_regression():
     assert (predicted == expected).float().mean() > 0.995
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_the_probe_is_torchs_adam_on_torchs_cross_entropy(raw):
-    """From 0 on scaled features, or on features as they are from torch's first weights, as QARe's program."""
+@pytest.mark.parametrize("raw, decay, cosine", [(False, 0.0, False), (True, 0.0, False), (True, 0.1, True)])
+def test_the_probe_is_torchs_adam_on_torchs_cross_entropy(raw, decay, cosine):
+    """From 0 on scaled features, or on features as they are from torch's first weights, as QARe's program;
+    with weight decay and a falling rate, as in dkobak/simclr-cifar10."""
     (bank, labels), (queries, _) = blobs(330, noise=3.0), blobs(500, noise=3.0)
-    found = linear_probe(bank, labels, queries, epochs=12, batch=30, lr=0.01, seed=3, raw=raw)
+    more = dict(raw=raw, weight_decay=decay, cosine=cosine)
+    found = linear_probe(bank, labels, queries, epochs=12, batch=30, lr=0.01, seed=3, **more)
     scale, layer = 1 if raw else bank.square().mean().sqrt(), nn.Linear(8, 4)
     generator, first = torch.Generator().manual_seed(3), torch.zeros(4, 9)
     if raw:
         first.uniform_(-1, 1, generator=generator).div_(8**0.5)
     with torch.no_grad():
         layer.weight.copy_(first[:, :8]), layer.bias.copy_(first[:, 8])
-    adam = torch.optim.Adam(layer.parameters(), 0.01)
+    adam = torch.optim.Adam(layer.parameters(), 0.01, weight_decay=decay)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, 12)
     for _ in range(12):
         for index in torch.randperm(330, generator=generator).split(30):
             adam.zero_grad()
             nn.functional.cross_entropy(layer(bank[index] / scale), labels[index]).backward()
             adam.step()
+        if cosine:
+            falling.step()
     scores = layer(queries / scale).detach()
     clear = scores.topk(2).values.diff().abs().squeeze(1) > 1e-3  # beyond the rounding of 132 float32 steps
     assert torch.equal(found[clear], scores.argmax(1)[clear]) and clear.float().mean() > 0.99

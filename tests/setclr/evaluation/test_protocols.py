@@ -50,6 +50,9 @@ def test_numbers_that_follow_from_the_papers_rules():
     assert found == {"linear": (100, 256), "linear200": (200, 256)}
     moco = PROTOCOLS["iot-moco"].probe
     assert (moco.optimiser, moco.lr, moco.batch, moco.epochs) == ("sgd", 30.0, 256, 100)
+    anchor = PROTOCOLS["simclr-cifar10"]  # dkobak/simclr-cifar10
+    assert anchor.ks == (10,) and anchor.temperature > 100, "a vote each"
+    assert anchor.probe == OnFeatures(500, 1000, 0.01, True, 5e-6, True)
     assert PROTOCOLS["qare"].probe == OnFeatures(100, 128, 1e-3, raw=True)
     of_torchvision = View(scale=(0.08, 1), ratio=(3 / 4, 4 / 3), flip=0.5, jitter_p=0, grey=0)
     assert replace(of_torchvision, jitter=of_papers.CROP.jitter) == of_papers.CROP
@@ -61,7 +64,7 @@ def test_rows_of_a_paper_go_by_its_protocol_and_other_recipes_by_our_own():
     rows = {name: row for name, row in PUBLISHED.items() if RECIPES.kind(name) == "image"}
     assert all(of[name].split("-")[0] == name.split("-")[0] for name in rows)
     beside = {name.split("-")[0] for name, by in of.items() if by != OWN and name not in rows}
-    assert beside <= {"column", "variant", "small"}
+    assert beside <= {"column", "variant", "small", "simclr"}
     assert of["compare-conv4-groco"] == OWN == registry.protocol_of("any-other")
     assert (of["column-conv4-cifar10-groco"], of["iot-table5-cifar10-infonce"]) == ("qare", "iot-moco")
     photographs = {"imagenet": "mmcl-imagenet", "imagenet100": "mmcl-imagenet100"}

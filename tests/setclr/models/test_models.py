@@ -194,6 +194,8 @@ def test_heads_of_three_two_and_one_layers():
     assert [tuple(w.shape) for w in (mmcl[0].weight, mmcl[3].weight)] == [(512, 2048), (128, 512)]
     assert mmcl[0].bias is None and mmcl[3].bias is not None
     assert kinds(models.head(64, 16, 8)) == ["Linear", "BatchNorm1d", "LeakyReLU", "Linear"]
+    plain = models.head(512, 1024, 128, activation="relu", norm=False)  # dkobak/simclr-cifar10
+    assert kinds(plain) == ["Linear", "ReLU", "Linear"] and plain[0].bias is not None
     (single,) = models.head(64, 16, 8, layers=1)
     assert single.weight.shape == (8, 64)
 
@@ -202,6 +204,7 @@ def test_heads_of_three_two_and_one_layers():
     (lambda: models.head(8, 8, 4, layers=0), "layers must be an integer >= 1, got 0"),
     (lambda: models.head(8, 1.5, 4), "hidden must be an integer >= 1, got 1.5"),
     (lambda: models.head(8, 8, 4, activation="rely"), "activation must be one of .*did you mean 'relu'"),
+    (lambda: models.head(8, 8, 4, norm=None), "norm must be True or False, got None"),
     (lambda: models.head(8, 8, 4, last_norm=1), "last_norm must be True or False, got 1"),
     (lambda: models.encoder("conv4", 0), "channels must be an integer >= 1, got 0"),
     (lambda: models.encoder("conv4", 1, normalised="cifar10"), "channels must be .* got 1; normalised="),

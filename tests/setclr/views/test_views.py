@@ -327,7 +327,9 @@ def test_multi_crop_is_the_published_one_in_any_number_and_size():
 
 
 def test_presets_are_the_published_ones():
-    assert " ".join(PRESETS) == "simclr qare groco iot-cl mmcl matching moco-v3 flip padded photo"
+    assert (
+        " ".join(PRESETS) == "simclr qare groco iot-cl mmcl matching moco-v3 simclr-cifar10 flip padded photo"
+    )
     assert PRESETS["simclr"] == PRESETS["iot-cl"] == (View(blur=0.5),) * 2
     first, second = PRESETS["groco"]
     assert (first.blur, first.solarise, second.blur, second.solarise) == (1, 0, 0.1, 0.2)

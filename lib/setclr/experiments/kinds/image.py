@@ -56,8 +56,8 @@ def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
     encoder, width = models_of.encoder(recipe.encoder, channels, recipe.initial, recipe.normalised)
     if recipe.parsed_loss.headless:
         return encoder, nn.Identity()
-    norm, E = recipe.last_norm, recipe.embedding
-    return encoder, models_of.head(width, recipe.hidden, E, norm, recipe.layers, recipe.activation)
+    how = recipe.last_norm, recipe.layers, recipe.activation, recipe.head_norm
+    return encoder, models_of.head(width, recipe.hidden, recipe.embedding, *how)
 
 
 def source(recipe: ImageRecipe, data: ImageSet) -> ImageViews:
