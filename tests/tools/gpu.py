@@ -3,7 +3,8 @@
 Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compare-resnet18 for one epoch on
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 
-`python tests/tools/gpu.py campaign` trains instead, within a budget of seconds (gpu_campaign.py).
+Two modes do other things. `gpu.py campaign` trains within a budget of seconds (gpu_campaign.py), `gpu.py
+step` says what a training step asks of a GPU (gpu_step.py).
 """
 
 import contextlib
@@ -82,9 +83,14 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["campaign"]:
+    mode, *more = sys.argv[1:] or [""]
+    if mode == "campaign":
         import gpu_campaign
 
-        gpu_campaign.main(sys.argv[2:])
+        gpu_campaign.main(more)
+    elif mode == "step":
+        import gpu_step
+
+        gpu_step.main(more)
     else:
         main()

@@ -137,6 +137,7 @@ class Trainer:
         few = min(8, max(1, (os.cpu_count() or 1) - 1))
         self.workers = few if machine.workers is None else machine.workers
         self.values: list[Tensor] = []  # the losses of this epoch so far
+        self.checked = math.nan  # the last loss that was looked at
         self.not_finite = self._not_finite()  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
@@ -401,6 +402,7 @@ class Trainer:
         for step, value in enumerate(recent, self.step - len(recent)):
             if not math.isfinite(value):
                 raise FloatingPointError(DIVERGED.format("loss", value, step))
+        self.checked = recent[-1]
 
     def refuse_bad_weights(self) -> None:
         """Raises FloatingPointError if a weight or a buffer holds NaN or inf that began finite."""
@@ -408,6 +410,6 @@ class Trainer:
             raise FloatingPointError(DIVERGED.format("weights", "NaN or inf", self.step - 1))
 
     def progress(self) -> dict[str, str]:
-        """The numbers of a progress bar: the last loss, and what `on_epoch` returned last."""
-        shown = {"loss": f"{float(self.values[-1]):.3f}"}
+        """The numbers of a progress bar: the last loss checked, and what `on_epoch` returned last."""
+        shown = {"loss": f"{self.checked:.3f}"}
         return shown | {name: f"{value:.1f}" for name, value in self.watched.items()}

@@ -125,7 +125,7 @@ def call(by: Drawn) -> tuple[str, Callable[[], Any], Any]:
             more["labels"] = by.choice([integers, integers, tensor(by, (N,))])
         if by.spiteful(0.1):
             more["reduction"] = by.choice([*NAMES, None])
-    elif by.random() < 0.8:
+    elif by.random() < 0.8 and "labels" in inspect.signature(kind.forward).parameters:
         more["labels"] = by.choice([integers.abs(), integers, tensor(by, (N,))])
     solution = kind in LOSSES and by.random() < 0.15 and not {"weight", "reduction"} & more.keys()
 
