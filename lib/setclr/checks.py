@@ -120,6 +120,15 @@ def finite(name: str, x: "torch.Tensor") -> None:
         raise ValueError(f"{name} must be finite, got NaN or inf; look for a diverged step")
 
 
+def default_device() -> None:
+    """Raises ValueError unless torch makes tensors on the CPU if nothing else is said: indices are there."""
+    import torch
+
+    if (device := torch.get_default_device()).type != "cpu":
+        remedy = "torch.set_default_device('cpu'); data and models are moved by device="
+        raise ValueError(f"torch's default device must be the CPU here, got {device}; {remedy}")
+
+
 def values_readable(x: "torch.Tensor") -> bool:
     """Whether the values of x can be checked: only on a CPU, outside compiled code and torch.func.
 

@@ -15,16 +15,16 @@ from small_runs import FEW, killed_at, same
 from torch import nn
 
 from setclr import models, views
-from setclr.cli import ended
+from setclr.cli import ended, main
 from setclr.data import ImageSet
 from setclr.data.writing import replacing
 from setclr.evaluation import features, knn, linear_probe, retrieval_at_1
 from setclr.evaluation.svm import svm_accuracy, svm_held_out
 from setclr.experiments.kinds.image import check_classes
-from setclr.losses import InfoNCE
+from setclr.losses import InfoNCE, LinearAssignment, learnable
 from setclr.training import ImageViews, Machine, Trainer
 from setclr.training.checkpoint import CHECKPOINT, read
-from setclr.training.devices import Precision
+from setclr.training.devices import Precision, choose_device
 from setclr.training.grad_cache import GradCache
 
 CPU = torch.device("cpu")
@@ -204,7 +204,62 @@ def test_no_measure_takes_one_class_or_missing_labels(name):
         MEASURES[name](torch.where(SOME == 0, -1, SOME))
 
 
+# Tensors that have no values, or hardly any, and derivatives
+
+
+@pytest.mark.parametrize("z, message", [
+    (torch.zeros(2, 4, 3, device="meta"), "z must have values, got a tensor on the meta device"),
+    (X.view(2, 20, 5).to(torch.float8_e4m3fn), "z must be a floating tensor .*float8_e4m3fn; use z.float"),
+    (torch.nested.nested_tensor([X[:4], X[4:8]]), "z must be a floating tensor .* got a nested tensor"),
+    (3e-6 * X.view(2, 20, 5).half(), r"z\[0, 0\] .* too short for a gradient in torch.float16"),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_embeddings_that_no_loss_can_read_are_refused(z, message):
+    with pytest.raises(ValueError, match=message):
+        InfoNCE(0.1)(z)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-3])
+def test_gradients_in_fp16_are_finite(scale):
+    z = (scale * torch.randn(2, 8, 16, generator=shifted(0))).half().requires_grad_()
+    InfoNCE(0.1)(z).backward()
+    assert z.grad.isfinite().all()
+
+
+def test_a_learnt_temperature_goes_through_torch_func():
+    z, loss = X.view(2, 20, 5).double(), InfoNCE(learnable(0.1)).double()
+    leaf = z.clone().requires_grad_()
+    loss(leaf).backward()
+    torch.testing.assert_close(torch.func.grad(loss)(z), leaf.grad)
+
+
+def test_an_assignment_that_reads_values_says_so_within_vmap():
+    with pytest.raises(
+        ValueError, match="cost must have values to read, got a tensor within vmap; .*batch-hard"
+    ):
+        torch.func.vmap(LinearAssignment())(X.view(2, 2, 10, 5))
+
+
+def test_the_meta_device_is_none_to_train_on():
+    with pytest.raises(ValueError, match="device must be one that torch finds here .*, got 'meta'"):
+        choose_device("meta")
+
+
 # Files
+
+
+@pytest.mark.parametrize("words", [
+    ["data", "folder:"], ["pretrain", "photo-infonce", "--out", ""], ["pretrain", "photo-infonce", "--out="],
+    ["pretrain", "photo-infonce", "--data", "folder:", "--out", "run"], ["export", ""],
+])  # fmt: skip
+def test_an_empty_path_is_refused_and_nothing_is_written(words, tmp_path, monkeypatch):
+    """As of a variable of the shell that is not set; it would be the present folder."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        ValueError, match="a value must be given .*got nothing; is a variable of the shell not"
+    ):
+        main(words)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_replaced_whole_or_not_at_all_and_a_full_disk_names_it(tmp_path):

@@ -26,8 +26,14 @@ import setclr
 def main(words: list[str]) -> None:
     """Run the command that the words after `setclr` name, and import heavy packages only for it.
 
-    Raises the errors of the command; ValueError if a word is unknown, with the nearest word.
+    Raises the errors of the command; ValueError if a word is unknown, with the nearest word, or empty.
     """
+    for before, word in zip(["setclr", *words], words):
+        if not word or word.endswith(("=", ":")):  # an empty path would be the present folder
+            place = f"after {before}" if not word else f"in {word}"
+            raise ValueError(
+                f"a value must be given {place}, got nothing; is a variable of the shell not set?"
+            )
     if not words or words[0] in ("-h", "--help"):
         print((__doc__ or "").strip())
     elif words[0] == "--version":

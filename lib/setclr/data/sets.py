@@ -104,6 +104,7 @@ class ImageSet:
         "stereo-patches", slice `images.view(2, -1, 3, 32, 32)` instead. Raises ValueError if there are
         fewer than n images.
         """
+        checks.default_device()
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
         shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         labels = self.labels[shuffled] + 1  # 0: without a label

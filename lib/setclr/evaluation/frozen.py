@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from setclr.checks import choice, integer
+from setclr.checks import choice, default_device, integer
 from setclr.data.sets import Images, select
 from setclr.evaluation.neighbours import in_parts
 from setclr.training.devices import has_bf16
@@ -36,10 +36,12 @@ def features(
     >>> features(nn.Flatten(), torch.zeros(5, 3, 8, 8, dtype=torch.uint8)).shape
     torch.Size([5, 192])
 
-    Raises ValueError where the encoder gives no (N, D), or NaN or inf.
+    Raises ValueError where images are not as above, or the encoder gives no (N, D), or NaN or inf.
 
     Cost: the result, 4 · N · D bytes, and two batches of images are held at once.
     """
+    default_device()
+    check_images(images)
     many = shared and world() > 1
     integer("batch", batch, least=1)
     choice("precision", precision, ("auto", "float32", "bf16"))
@@ -66,6 +68,14 @@ def features(
     if not all(part.isfinite().all() for part in in_parts(rows)):
         raise ValueError("features must be finite, got NaN or inf: the encoder has diverged")
     return rows
+
+
+def check_images(images: object) -> None:
+    """Raises ValueError unless images are (N, C, H, W) uint8, not empty."""
+    shape, dtype = tuple(getattr(images, "shape", ())), getattr(images, "dtype", type(images).__name__)
+    if not isinstance(images, Images) or len(shape) != 4 or 0 in shape or dtype != torch.uint8:
+        hint = "floats in [0, 1]: (255 * images).round().byte(); of an ImageSet take its .images"
+        raise ValueError(f"images must be (N, C, H, W) uint8, not empty, got {shape} {dtype}; {hint}")
 
 
 def computing_in(precision: str, device: torch.device) -> AbstractContextManager:

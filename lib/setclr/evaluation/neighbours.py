@@ -10,6 +10,8 @@ from setclr.checks import choice, integer, number
 SIMILARITIES = 2**23  # held at once
 ROWS = 8192  # of the bank, compared at once
 VALUES = 2**22  # of a bank, read at once
+CLASSES = 2**20  # at most
+FAR = 40  # powers of two from 1 beyond which features are scaled first
 
 
 @torch.no_grad()
@@ -46,15 +48,15 @@ def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tu
     check_features("bank_labels", bank_labels, 1, bank=bank, queries=queries)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
-    norms = torch.cat([torch.linalg.vector_norm(rows.float(), dim=1) for rows in in_parts(bank)])
+    norms = torch.cat([torch.linalg.vector_norm(in_range(rows), dim=1) for rows in in_parts(bank)])
     norms.clamp_(min=1e-12)
     numbers = torch.arange(len(bank), device=bank.device)
     values, indices = [], []
     for some in queries.split(max(1, SIMILARITIES // max(k, min(ROWS, len(bank))))):
-        some = F.normalize(some.float(), dim=1)
+        some = F.normalize(in_range(some), dim=1)
         best, index = some.new_empty(len(some), 0), numbers.new_empty(len(some), 0)
         for rows, norm, there in zip(bank.split(ROWS), norms.split(ROWS), numbers.split(ROWS)):
-            value, at = (some @ rows.float().T).div_(norm).topk(min(k, len(rows)), dim=1)
+            value, at = (some @ in_range(rows).T).div_(norm).topk(min(k, len(rows)), dim=1)
             best, index = torch.cat([best, value], dim=1), torch.cat([index, there[at]], dim=1)
             best, at = best.topk(min(k, best.shape[1]), dim=1)
             index = index.gather(1, at)
@@ -108,8 +110,10 @@ def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
 
     Row i of a and row i of b, both (N, D), are the two views of thing i. Rows are scaled to length 1. The
     cost of a pair is 1 − its cosine similarity ("cosine"), or its Euclidean distance ("euclidean") as in
-    the paper (QARe, section 5.1). The two weigh long distances differently. Raises ValueError where the
-    shapes differ or are not (N, D), or for another distance. Cost: O(N³), the Hungarian algorithm.
+    the paper (QARe, section 5.1). The two weigh long distances differently. Among equally good assignments
+    one is taken without a look at who belongs to whom, so that equal features match by chance: about one of
+    N. Raises ValueError where the shapes differ or are not (N, D), or for another distance. Cost: O(N³), the
+    Hungarian algorithm.
 
     >>> import torch
     >>> from setclr.evaluation import matching_accuracy
@@ -119,19 +123,23 @@ def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise ValueError(f"a and b must both be (N, D), got {tuple(a.shape)} and {tuple(b.shape)}")
     choice("distance", distance, ("cosine", "euclidean"))
-    x, y = (F.normalize(view.double(), dim=1) for view in (a, b))
+    order = torch.randperm(len(b), generator=torch.Generator().manual_seed(0), device="cpu")
+    x, y = (F.normalize(view.double(), dim=1) for view in (a, b[order.to(b.device)]))
     cost = 1 - x @ y.T
     if distance == "euclidean":
         cost = (2 * cost).clamp(min=0).sqrt()
     from scipy.optimize import linear_sum_assignment  # takes a second
 
     row, column = linear_sum_assignment(cost.numpy(force=True))
-    return float((row == column).mean())
+    return float((row == order.numpy()[column]).mean())
 
 
 def check_features(of: str, labels: Tensor, classes: int = 2, **features: Tensor) -> None:
     """Raises ValueError unless these features, by name, are (N, D) of one D and finite, and the first of them
     has labels (`check_labels`), which the message calls `of`."""
+    for name, x in {**features, of: labels}.items():
+        if not isinstance(x, Tensor):
+            raise ValueError(f"{name} must be a tensor, got {type(x).__name__}; torch.as_tensor makes one")
     shapes = [tuple(x.shape) for x in features.values()]
     if any(len(shape) != 2 or 0 in shape or shape[1] != shapes[0][1] for shape in shapes):
         names, got = (" and ".join(map(str, words)) for words in (features, shapes))
@@ -149,9 +157,20 @@ def check_labels(name: str, labels: Tensor, n: int, classes: int = 2) -> None:
         raise ValueError(f"{name} must be {n} integers, got {got}")
     if lacking := int((labels < 0).sum()):
         raise ValueError(f"{name} must be >= 0, got {lacking} of {n} without a label (-1); leave these out")
+    if (largest := int(labels.max())) >= CLASSES:
+        remedy = "number the classes: labels.unique(return_inverse=True)[1]"
+        raise ValueError(f"{name} must be below {CLASSES}, got {largest}; {remedy}")
     if classes > 1 and bool((labels == labels[0]).all()):
         only = f"got {int(labels[0])} alone: all would be right"
         raise ValueError(f"{name} must be of at least 2 classes, {only}")
+
+
+def in_range(x: Tensor) -> Tensor:
+    """Rows (N, D) in float32; those whose squares could overflow are scaled by a power of two, a copy."""
+    largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True)).double()
+    exponent = largest.frexp().exponent
+    far = (exponent.abs() > FAR) & (largest > 0)
+    return x.double().ldexp(-exponent * far).float() if bool(far.any()) else x.float()
 
 
 def in_parts(x: Tensor, values: int | None = None) -> tuple[Tensor, ...]:

@@ -9,8 +9,8 @@ import math
 import torch
 from torch import Tensor
 
-from setclr.checks import boolean, integer, number
-from setclr.evaluation.neighbours import check_features, in_parts
+from setclr.checks import boolean, default_device, integer, number
+from setclr.evaluation.neighbours import FAR, check_features, in_parts
 
 VALUES = 2**25  # scaled or squared at once
 
@@ -42,6 +42,7 @@ def linear_probe(
     >>> linear_probe(bank, labels, torch.tensor([[2.0, 0.0], [0.0, 2.0]]), lr=0.1)
     tensor([0, 1])
     """
+    default_device()
     banks, asked = (x if x.ndim == 3 else x[None] for x in (bank, queries))
     if (bank.ndim, len(banks)) != (queries.ndim, len(asked)):
         got = f"{tuple(bank.shape)} and {tuple(queries.shape)}"
@@ -55,6 +56,11 @@ def linear_probe(
     boolean("cosine", cosine)
     K, _, D = banks.shape
     raw, classes = boolean("raw", raw), int(bank_labels.max()) + 1
+    if not raw:
+        largest = torch.maximum(banks.amax((1, 2), keepdim=True), -banks.amin((1, 2), keepdim=True))
+        exponent = largest.double().frexp().exponent
+        if bool((far := exponent.abs() > FAR).any()):
+            banks, asked = (x.double().ldexp(-exponent * far).float() for x in (banks, asked))
     generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
     unit = torch.stack([(x.new_ones(()) if raw else 1 / root_mean_square(x)).float() for x in banks])
     unit = unit.clamp(max=1e12)[:, None, None]

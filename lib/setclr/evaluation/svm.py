@@ -12,6 +12,7 @@ with extra("train"):
     from sklearn.svm import SVC
 
 FOLDS = 10
+FITS = 5  # folds by which C is chosen
 PENALTIES = tuple(10.0**k for k in range(-3, 4))
 
 
@@ -36,14 +37,21 @@ def svm_accuracy(features: Tensor, labels: Tensor, seed: int = 0, folds: int = F
 
 
 def svm_held_out(features: Tensor, labels: Tensor, held: Tensor, held_labels: Tensor) -> float:
-    """Accuracy in per cent on the features `held` (Q, D) of such an SVM, fitted to the features (N, D)."""
+    """Accuracy in per cent on the features `held` (Q, D) of such an SVM, fitted to the features (N, D).
+
+    Raises ValueError where a class has fewer than five, and as `svm_accuracy` does."""
     check_features("labels", labels, features=features, held=held)
+    smallest = int(labels.unique(return_counts=True)[1].min())
+    if smallest < FITS:
+        raise ValueError(
+            f"labels must have {FITS} of each class or more, got a class of {smallest}; add some"
+        )
     return 100 * float(searched().fit(*arrays(features, labels)).score(*arrays(held, held_labels)))
 
 
 def searched() -> GridSearchCV:
     """An SVM whose C is chosen by five-fold cross-validation."""
-    return GridSearchCV(SVC(), {"C": PENALTIES}, cv=5)
+    return GridSearchCV(SVC(), {"C": PENALTIES}, cv=FITS)
 
 
 def arrays(features: Tensor, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:

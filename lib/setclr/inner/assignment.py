@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, floating, integer, setting, values_readable
+from setclr.checks import choice, floating, integer, setting, transforms, values_readable
 from setclr.inner.simplex import soft_maximum
 
 MINING = ("one-to-one", "batch-hard")
@@ -199,8 +199,14 @@ def _hungarian(cost: Tensor) -> Tensor:
     from scipy.optimize import linear_sum_assignment  # importing it takes 0.25 s
 
     n, m = cost.shape[-2:]
-    problems = torch.where(cost.isnan(), 0, cost).reshape(-1, n, m).cpu().numpy()
-    places = torch.zeros(problems.shape[:2], dtype=torch.int64)
+    try:
+        problems = torch.where(cost.isnan(), 0, cost).reshape(-1, n, m).cpu().numpy()
+    except RuntimeError as error:
+        if not transforms():
+            raise
+        remedy = "call it for each batch, or take mining='batch-hard'"
+        raise ValueError(f"cost must have values to read, got a tensor within vmap; {remedy}") from error
+    places = torch.zeros(problems.shape[:2], dtype=torch.int64, device="cpu")
     for place, problem in zip(places, problems):
         try:
             place[:] = torch.from_numpy(linear_sum_assignment(problem)[1])

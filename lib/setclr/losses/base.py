@@ -440,5 +440,11 @@ def _literal(value: object) -> str:
 
 
 def _full_precision(z: Tensor) -> torch.autocast:
-    """A context without autocast: bf16 is off by up to 0.004 in a cosine s, by 8 % in e^(s/τ) at τ = 0.05."""
+    """A context without autocast: bf16 is off by up to 0.004 in a cosine s, by 8 % in e^(s/τ) at τ = 0.05.
+
+    Raises ValueError for a tensor without values."""
+    if isinstance(z, Tensor) and z.device.type == "meta":
+        raise ValueError(
+            "z must have values, got a tensor on the meta device; make it on a device that has some"
+        )
     return torch.autocast(z.device.type if isinstance(z, Tensor) else "cpu", enabled=False)

@@ -8,7 +8,8 @@ from torch import Tensor
 from setclr.checks import dense, integer, values_readable
 from setclr.losses.table import Batch, unit
 
-LEAST = 1e-12  # for the largest entry of a row: the gradient is divided by the row's length
+FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LEAST, LEAST_HALF = 1e-12, 1e-4  # for the largest entry of a row: the gradient is divided by its length
 
 
 def checked(
@@ -125,11 +126,13 @@ def _unit(name: str, x: Tensor) -> Tensor:
     """`unit(x)`. Raises ValueError on the CPU for a row that is not finite or too short for a gradient."""
     if values_readable(x):
         size = x.detach().to(torch.promote_types(x.dtype, torch.float32)).abs().amax(-1)
-        bad = ~(size.isfinite() & (size >= LEAST))
+        least = LEAST_HALF if x.dtype == torch.float16 else LEAST
+        bad = ~(size.isfinite() & (size >= least))
         if bad.any():
             where = bad.nonzero()[0].tolist()
             most = float(size[tuple(where)])
-            what = f"nothing above {most:.2g}, too short for a gradient" if 0 < most < LEAST else "NaN or inf"
+            short = f"nothing above {most:.2g}, too short for a gradient in {x.dtype}"
+            what = short if 0 < most < least else "NaN or inf"
             what = what if most != 0 else "only zeros and so has no direction"
             raise ValueError(
                 f"{name}{where} must be finite and not zero, got a row that holds {what}; "
@@ -139,7 +142,11 @@ def _unit(name: str, x: Tensor) -> Tensor:
 
 
 def _tensor(name: str, x: Tensor, shape: str, rank: int) -> None:
-    if isinstance(x, Tensor) and x.ndim == rank and x.is_floating_point():
+    if isinstance(x, Tensor) and x.is_nested:
+        raise ValueError(
+            f"{name} must be a floating tensor {shape}, got a nested tensor; torch.stack joins views"
+        )
+    if isinstance(x, Tensor) and x.ndim == rank and x.dtype in FLOATING:
         return dense(name, x)
     got = type(x).__name__
     if isinstance(x, Tensor):

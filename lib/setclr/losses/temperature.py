@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from setclr.checks import setting
+from setclr.checks import setting, transforms
 from setclr.settings import Setting
 
 LEAST, MOST = 0.01, 1.0  # of a learnt number: 1 over CLIP's logit scale, which is 1 to 100
@@ -28,6 +28,8 @@ class Learnable(nn.Module):
         return min(max(math.exp(self.log.item()), LEAST), MOST)
 
     def forward(self) -> Tensor:
+        if transforms():  # which allow no change in place
+            return self.log.clamp(math.log(LEAST), math.log(MOST)).exp()
         with torch.no_grad():
             self.log.clamp_(math.log(LEAST), math.log(MOST))
         return self.log.exp()

@@ -79,7 +79,7 @@ def write(out: Path, state: dict, *copies: str) -> None:
     Raises OSError if that fails; the old checkpoint then stays.
     """
     state = {**state, CHECKSUM: checksum(state)}
-    for name in (CHECKPOINT, *copies):
+    for name in (*copies, CHECKPOINT):  # a run that dies in between writes the copies again
         _replace(out / name, lambda file: torch.save(state, file))
 
 
@@ -109,9 +109,12 @@ class Writer:
     def prepare(self, rows: list[dict]) -> None:
         """Make the folder and write the first checkpoint, so that write errors appear before training.
 
-        Raises OSError if anything fails.
+        Kept checkpoints of another run are removed if this one has no epochs yet. Raises OSError if anything
+        fails.
         """
         writable(self.out)
+        for old in () if rows else self.out.glob("epoch-*.pt"):
+            old.unlink()
         write_history(self.out, rows)
         write(self.out, self.state())
 
@@ -136,10 +139,13 @@ def locked(out: Path) -> Iterator[None]:
     """Lock the folder `out`, so that only one thread of one process trains there at a time.
 
     The folder is made if it is missing. The thread that holds the lock may take it again inside. A killed
-    process leaves no lock behind. Raises BlockingIOError, which names the holder, if another process or
-    thread holds the lock. Nothing is locked if the folder cannot be written, or has no locks.
+    process leaves no lock behind. Raises ValueError if the lock is a link, and BlockingIOError, which names
+    the holder, if another process or thread holds it. Nothing is locked if the folder cannot be written, or
+    has no locks.
     """
     path = out.resolve() / LOCK
+    if path.is_symlink():
+        raise ValueError(f"{path} must be no link, since its target would be written; remove it")
     lock = FileLock(path, blocking=False, is_singleton=True, fallback_to_soft=False)
     with ExitStack() as stack:
         try:

@@ -29,7 +29,9 @@ def choose_device(name: str | torch.device | None) -> torch.device:
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.empty(0, device=name).device
+        if (device := torch.empty(0, device=name).device).type != "meta":  # which has no values
+            return device
+        raise RuntimeError("no values")
     except (RuntimeError, AssertionError) as error:
         there = ", ".join(["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))])
         raise ValueError(f"device must be one that torch finds here ({there}), got {str(name)!r}") from error
@@ -68,7 +70,7 @@ class Machine:
     device: str | torch.device | None = None
     precision: str = one_of("auto", PRECISIONS)
     chunk: int | None = whole(None, least=1)
-    workers: int | None = whole(None, least=0, hint="it is the number of processes")
+    workers: int | None = whole(None, 0, 256, "it is the number of processes that read files")
     compiled: bool | str = "auto"
     deterministic: bool = flag(False)
 

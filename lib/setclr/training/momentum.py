@@ -111,7 +111,11 @@ class MomentumEncoder:
 
     def __init__(self, encoder: nn.Module, head: nn.Module, grad_cache: GradCache, keys: Keys, seed: int):
         self.keys, self.followed = keys, nn.ModuleList([encoder, head])
-        self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
+        try:
+            self.model = copy.deepcopy(self.followed).requires_grad_(False).train()
+        except RuntimeError as error:
+            remedy = "weight_norm of torch.nn.utils.parametrizations can be copied"
+            raise ValueError(f"encoder and head must allow a copy for keys ({error}); {remedy}") from error
         self.grad_cache = GradCache(self.model[0], self.model[1], grad_cache.precision, grad_cache.chunk)
         device = grad_cache.precision.device
         self.queue = Queue(keys.queue, outputs(head), seed).to(device) if keys.queue else None

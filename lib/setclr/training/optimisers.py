@@ -34,8 +34,10 @@ def make_optimiser(
 def check_optimiser(optimiser: torch.optim.Optimizer, learnt: nn.Module) -> torch.optim.Optimizer:
     """Give the optimiser back, with its peak learning rates stored as `initial_lr`.
 
-    Raises ValueError if it lacks a parameter that learns.
+    Raises ValueError if it lacks a parameter that learns, or none learns.
     """
+    if not any(p.requires_grad for p in learnt.parameters()):
+        raise ValueError("encoder or head must have a parameter that learns, got none; requires_grad_(True)")
     held = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
     missing = [name for name, p in learnt.named_parameters() if p.requires_grad and id(p) not in held]
     if missing:
@@ -120,5 +122,5 @@ class LRSchedule:
             return 1.0
         if self.shape == "steps":
             epoch = step // steps
-            return 0.1 ** ((epoch >= epochs // 2) + (epoch >= 3 * epochs // 4))
+            return 0.1 ** ((epoch >= epochs / 2) + (epoch >= 3 * epochs / 4))
         return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))

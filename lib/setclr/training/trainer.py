@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from setclr import views
-from setclr.checks import integer
+from setclr.checks import default_device, integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
@@ -29,6 +29,7 @@ from setclr.training.source import Batches, Batching, Source
 from setclr.views.numbers import sent
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
+NO_SETTINGS = ("params", "lr", "fused", "foreach", "capturable")  # in an optimiser's groups
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0  # between checkpoints
 
@@ -102,6 +103,7 @@ class Trainer:
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
+        default_device()
         sources.check_parts(source, encoder, head, loss, optimiser, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
@@ -114,6 +116,9 @@ class Trainer:
         if self.labels:
             sources.check_classes(source, self.things, loss, head)
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
+        if self.lr_schedule.warmup > epochs > 0:
+            got, hint = self.lr_schedule.warmup, "it is counted in epochs, as they are"
+            raise ValueError(f"warmup must be at most epochs={epochs}, got {got}; {hint}")
         how = batch if isinstance(batch, Batching) else Batching(batch)
         self.batches = Batches(source.labels, how, seed, self.things)
         for size in (how.size, self.batches.images % how.size):
@@ -143,6 +148,7 @@ class Trainer:
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
         self.view_batches = self._view_batches()
+        self.settings = self._settings(keys)
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
@@ -156,7 +162,8 @@ class Trainer:
         Args:
             out: folder of the run; None writes nothing. Its checkpoint is written before training, every
                 ten minutes, when training is interrupted and at the end; its history.csv after every epoch.
-            resume: resume from the checkpoint in `out` if there is one; False starts again and replaces it.
+            resume: resume from the checkpoint in `out` if there is one, also where this Trainer was
+                interrupted; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
                 The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
                 must not call functions that need all processes, such as `features` without shared=False.
@@ -170,12 +177,16 @@ class Trainer:
         integer("keep_every", 1 if keep_every is None else keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:
-            writer = self._prepared(out, resume, about, stack) if out else None
+            if out:
+                self._resume(out, resume, stack)
             torch.manual_seed(self.batches.seed)  # for dropout and the like
             if self.random:
                 torch.set_rng_state(self.random["cpu"])
                 if "cuda" in self.random and self.device.type == "cuda":
                     torch.cuda.set_rng_state(self.random["cuda"], self.device)
+            writer = self._writer(out, about, stack) if out else None
+            stack.callback(lambda: self.random.update(self._random()))  # a second call goes on from there
+            self.view_batches = self._view_batches()
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
                 on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
@@ -204,15 +215,14 @@ class Trainer:
         self.model.eval()
         return self.rows
 
-    def _prepared(
-        self, out: Path, resume: bool, about: Callable[[], dict], stack: ExitStack
-    ) -> checkpoint.Writer | None:
-        """Lock the folder until the stack closes, and resume from its checkpoint; the first process gets a
-        writer, whose first checkpoint is written."""
+    def _resume(self, out: Path, resume: bool, stack: ExitStack) -> None:
+        """Lock the folder until the stack closes, and load its checkpoint, if there is one to resume from."""
         distributed.from_first(lambda: stack.enter_context(checkpoint.locked(out)))
-        resume = resume and not self.step
         if stored := distributed.from_first(lambda: checkpoint.stored(out) if resume else None):
             self.load_state_dict(stored, str(out))
+
+    def _writer(self, out: Path, about: Callable[[], dict], stack: ExitStack) -> checkpoint.Writer | None:
+        """The writer of checkpoints, on the first process, which has written one."""
         writer = checkpoint.Writer(out, lambda: about() | self.state_dict())
         stack.callback(writer.thread.shutdown)
         distributed.from_first(lambda: writer.prepare(self.rows))
@@ -249,16 +259,31 @@ class Trainer:
     def state_dict(self) -> dict:
         """All that is needed to resume, as plain data and tensors."""
         values = torch.stack(self.values).cpu() if self.values else torch.empty(0)
-        random = {"cpu": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(self.device)
         return {
             "history": [dict(row) for row in self.rows], "draws": views.DRAWS,
             "precision": self.precision.name, "compiled": self.compiled,
             "step": self.step, "values": values, "seconds": self.seconds, "data": self.digest,
-            "not_finite": sorted(self.not_finite), "targets": self.task.state(), "random": random,
+            "not_finite": sorted(self.not_finite), "targets": self.task.state(),
+            "random": self._random(), "settings": self.settings,
             **{name: part.state_dict() for name, part in self._parts().items()},
         }  # fmt: skip
+
+    def _random(self) -> dict[str, Tensor]:
+        """The states of torch's generators."""
+        cuda = {"cuda": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}
+        return {"cpu": torch.get_rng_state(), **cuda}
+
+    def _settings(self, keys: Keys | None) -> dict[str, str]:
+        """What a run goes on with, in words, as it was before the training."""
+        given = {
+            "loss": self.loss, "views": getattr(self.source, "views", None), "labels": self.labels,
+            "seed": self.batches.seed, "epochs": self.epochs, "lr_schedule": self.lr_schedule,
+            "keys": keys and (keys.momentum, keys.schedule, keys.queue),
+            "optimiser": type(self.optimiser).__name__,
+        }  # fmt: skip
+        for i, group in enumerate(self.optimiser.param_groups):
+            given |= {f"{k}{f' of group {i}' * bool(i)}": x for k, x in group.items() if k not in NO_SETTINGS}
+        return {name: repr(x) for name, x in given.items()}
 
     def _parts(self) -> dict[str, Any]:
         """What has a state of its own, by name."""
@@ -295,6 +320,9 @@ class Trainer:
         draws, data = state.get("draws", 1), state.get("data", self.digest)
         used, now = state.get("precision", "float32"), self.precision.name
         has = f"it has {done} epochs and {within} steps, and should have {position}"
+        there = state.get("settings", self.settings)
+        both = {k: (there[k], x) for k, x in self.settings.items() if k in there and there[k] != x}
+        changed = "; ".join(f"{k} {before} there, {now} now" for k, (before, now) in both.items())
         for other, complaint in (
             ("optimiser" not in state,
              "was saved without its optimiser, or by one of the first versions; take a whole one"),
@@ -302,6 +330,7 @@ class Trainer:
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
             (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),
+            (changed, f"has other settings ({changed}); take those"),
             ((done, within) != position, f"was trained in other batches, or is damaged: {has}"),
         ):  # fmt: skip
             if other:

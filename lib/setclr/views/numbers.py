@@ -39,6 +39,7 @@ def draw(views: Sequence[View], n: int, generator: torch.Generator, first: int =
     and draw(views, b - a, generator, a) from the same state are the same bits, on every machine. Raises
     ValueError for a number out of range or a generator that is not on the CPU.
     """
+    checks.default_device()
     check_views(views)
     checks.integer("n", n, least=1, hint="it is the number of images")
     checks.integer("first", first, least=0, hint="it is the place of the first image in its batch")

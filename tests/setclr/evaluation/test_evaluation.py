@@ -2,6 +2,7 @@
 
 import itertools
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import evaluation, models
 from setclr.evaluation import features, knn, linear_probe, neighbours, probes, retrieval_at_1
+from setclr.evaluation.svm import svm_held_out
 
 
 def blobs(n, classes=4, D=8, noise=1.0):
@@ -191,6 +193,30 @@ def test_retrieval_at_1_equals_scikit_learn_in_any_chunks(n, seed):
         assert retrieval_at_1(x, y) == wanted
 
 
+@pytest.mark.parametrize("scale", [2.0**66, 2.0**-100])
+def test_the_length_of_features_does_not_matter(scale):
+    """Not even where squares overflow or vanish; one row alone may be long."""
+    (bank, labels), (queries, _) = blobs(200, noise=1.0), blobs(60, noise=1.0)
+    for act in (knn, partial(linear_probe, epochs=5, batch=50)):
+        assert torch.equal(act(bank * scale, labels, queries * scale), act(bank, labels, queries))
+    long = torch.where(torch.arange(200)[:, None] == 7, bank * 2.0**100, bank)
+    assert torch.equal(knn(long, labels, queries), knn(bank, labels, queries))
+    assert retrieval_at_1(bank * scale, labels) == retrieval_at_1(bank, labels)
+    double = bank.double() * 2.0**600, labels, queries.double() * 2.0**-600
+    assert torch.equal(knn(*double), knn(bank, labels, queries))
+
+
+@pytest.mark.parametrize("distance", ["cosine", "euclidean"])
+def test_equal_features_are_matched_by_chance(distance):
+    """Not perfectly, which the order of the two sets alone would give."""
+    for one in (torch.ones(50, 8), torch.zeros(50, 8)):
+        assert evaluation.matching_accuracy(one, one, distance) <= 4 / 50
+    two = torch.eye(2)[torch.arange(50) % 2]
+    assert evaluation.matching_accuracy(two, two, distance) <= 8 / 50
+    x = torch.randn(50, 8, generator=shifted(0))
+    assert evaluation.matching_accuracy(x, x, distance) == 1
+
+
 def test_the_nearest_other_image_of_one_that_is_there_three_times_is_a_copy():
     x = torch.tensor([[1.0, 0.0], [0.8, 0.6]]).repeat_interleave(3, dim=0)
     assert retrieval_at_1(x, torch.tensor([0, 0, 0, 1, 1, 1])) == 1
@@ -213,6 +239,15 @@ def test_the_nearest_other_image_of_one_that_is_there_three_times_is_a_copy():
     (lambda x, y: retrieval_at_1(x[:1], y[:1]), "labels must be of at least 2 classes, got 0 alone"),
     (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
     (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
+    (lambda x, y: knn(x.numpy(), y, x), "bank must be a tensor, got ndarray; torch.as_tensor makes one"),
+    (lambda x, y: knn(x, y.tolist(), x), "bank_labels must be a tensor, got list"),
+    (lambda x, y: knn(x, y * 10**9, x), "bank_labels must be below 1048576, got 9000000000; number the"),
+    (lambda x, y: linear_probe(x, y * 10**12, x), "bank_labels must be below 1048576"),
+    (lambda x, y: svm_held_out(x, y % 3, x, y), "labels must have 5 of each class or more, got a class of 3"),
+    (lambda x, y: features(nn.Flatten(), torch.rand(2, 3, 8, 8)), "images must .* uint8, .* torch.float32"),
+    (lambda x, y: features(nn.Flatten(), torch.ones(2, 3, 8, 8).int()), "images must be .* torch.int32"),
+    (lambda x, y: features(nn.Flatten(), torch.zeros(0, 3, 8, 8).byte()), "images must be .* not empty"),
+    (lambda x, y: features(nn.Flatten(), [1]), r"images must be .* got \(\) list; .* take its .images"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
