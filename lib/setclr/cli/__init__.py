@@ -29,7 +29,8 @@ def main(words: list[str]) -> None:
     Raises the errors of the command; ValueError if a word is unknown, with the nearest word, or empty.
     """
     for before, word in zip(["setclr", *words], words):
-        if not word or word.endswith(("=", ":")):  # an empty path would be the present folder
+        filtered = before in ("campaign", "search")  # an empty filter is all recipes, which --all confirms
+        if (not word and not filtered) or word.endswith(("=", ":")):  # it would be the present folder
             place = f"after {before}" if not word else f"in {word}"
             raise ValueError(
                 f"a value must be given {place}, got nothing; is a variable of the shell not set?"

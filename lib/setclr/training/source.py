@@ -9,19 +9,19 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils.data import Dataset
+from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from setclr import views as views_of
 from setclr.checks import integer
 from setclr.data import ImageSet
-from setclr.data.sets import labels_of
+from setclr.data.sets import checked_labels
 from setclr.data.streaming import streamed
 from setclr.losses import Objective
 from setclr.seeding import seeded, seeded_globals
@@ -32,7 +32,9 @@ from setclr.training.momentum import outputs
 from setclr.training.optimisers import LRSchedule
 from setclr.views import View, view
 
-OF_DATASET = "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor(dataset.targets), "
+OF_DATASET = (
+    "ImageSet(torch.stack([pil_to_tensor(x) for x, _ in dataset]), torch.tensor([y for _, y in dataset]), "
+)
 OF_DATASET += "tuple(dataset.classes)) makes one of a Dataset; LoaderViews takes views that it makes itself"
 
 
@@ -216,8 +218,8 @@ class LoaderViews:
         LoaderViews(ImageFolder("photos", transform=lambda image: [augment(image), augment(image)]))
 
     An item is a list or tuple of V views, or a tuple that begins with one. A view is a floating tensor,
-    such as an image (C, H, W); views of one shape go through the encoder together. Labels are the Dataset's
-    `targets` or `labels`, -1 without them; a Subset has those of its Dataset.
+    such as an image (C, H, W); views of one shape go through the encoder together. Labels are those that the
+    Dataset gives (`labels_of`), -1 without them.
 
     Before each item the generators of torch, numpy and Python are seeded by the step's key and the place
     in the batch, and restored afterwards. So a transform that draws from these makes the same view in any
@@ -229,16 +231,21 @@ class LoaderViews:
     >>> len(LoaderViews(noisy))
     8
 
-    Raises ValueError where the Dataset has no length or items, or an item is not as above.
+    Raises ValueError where the Dataset has no length or items, an item is not as above, or its label is not
+    that of the Dataset's `targets`.
     """
 
     things = "items"
 
     def __init__(self, dataset: Dataset):
+        lacking = [name for name in ("__getitem__", "__len__") if not hasattr(dataset, name)]
+        if lacking or isinstance(dataset, Tensor):
+            got = type(dataset).__name__
+            raise ValueError(f"dataset must be a Dataset with a length and numbered items, got {got}")
         self.dataset = dataset
-        self.labels = labels_of(dataset, "dataset")[0]
         with seeded_globals(0):
             self.dims = 1 + max(one.ndim for one in views_in(item_of(dataset, 0), 0))
+            self.labels = labels_of(dataset)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -267,7 +274,7 @@ def read(dataset: Dataset, step: Step) -> list[Tensor]:
     groups: dict[torch.Size, list[Tensor]] = {}
     for views in zip(*items):
         groups.setdefault(views[0].shape, []).append(torch.stack(views))
-    return [torch.stack(of_shape) for of_shape in groups.values()]
+    return [torch.stack(of_shape).detach() for of_shape in groups.values()]  # a graph cannot be sent
 
 
 def item_of(dataset: Any, index: int) -> Any:
@@ -296,6 +303,49 @@ def views_in(item: Any, index: int) -> list[Tensor]:
         if not one.isfinite().all():
             raise ValueError(f"a view of item {index} must be finite, got NaN or inf; look at its transform")
     return views
+
+
+def labels_of(dataset: Any, indices: Tensor | None = None) -> Tensor:
+    """The labels (n,) that a Dataset gives for these items or for all, -1 where they have none.
+
+    They are its `targets` or `labels`, after its `target_transform`; of a Subset or ConcatDataset those of
+    the Datasets in it. Without them, if the first item has a label, each item is read once for its label.
+    Raises ValueError if they are no whole numbers, or if the first item has another label.
+    """
+    index = torch.arange(len(dataset)) if indices is None else indices
+    name = "labels" if getattr(dataset, "targets", None) is None else "targets"
+    given, change = getattr(dataset, name, None), getattr(dataset, "target_transform", None)
+    first = label_in(item_of(dataset, int(index[0]))) if len(index) else None
+    if isinstance(dataset, Subset):
+        inside = torch.as_tensor(dataset.indices, dtype=torch.int64)[index]
+        labels = labels_of(dataset.dataset, inside % len(dataset.dataset))
+    elif isinstance(dataset, ConcatDataset):
+        labels = torch.empty_like(index)
+        for part, end in zip(dataset.datasets, dataset.cumulative_sizes):
+            here = (end - len(part) <= index) & (index < end)
+            labels[here] = labels_of(part, index[here] - end + len(part))
+    elif given is not None:
+        given = [change(x) for x in getattr(given, "tolist", lambda: given)()] if change else given
+        labels = checked_labels(name, given, len(dataset))[index]
+    elif first is not None:
+        each = [label_in(item_of(dataset, i)) for i in index.tolist()]
+        labels = checked_labels("the items' labels", [-1 if x is None else x for x in each], len(index))
+    else:
+        labels = torch.full_like(index, -1)
+    if first not in (None, *labels[:1].tolist()):
+        got = f"{first} in item {int(index[0])}, where its {name} have {int(labels[0])}"
+        remedy = "leave them, or what follows the views, out"
+        raise ValueError(
+            f"labels of {type(dataset).__name__} must be those of its items, got {got}; {remedy}"
+        )
+    return labels
+
+
+def label_in(item: Any) -> int | None:
+    """The first whole number that follows the views of an item, if there is one: its label."""
+    after = item[1:] if isinstance(item, tuple | list) else ()
+    numbers = (x.item() if isinstance(x, Tensor | np.generic) and not x.ndim else x for x in after)
+    return next((int(x) for x in numbers if isinstance(x, Integral)), None)
 
 
 def is_label(x: Any) -> bool:

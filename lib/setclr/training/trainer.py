@@ -148,7 +148,7 @@ class Trainer:
         self.watched: dict[str, float] = {}  # what `on_epoch` returned last
         self.random: dict[str, Tensor] = {}  # states of torch's generators to resume from
         self.view_batches = self._view_batches()
-        self.settings = self._settings(keys)
+        self.settings = self._settings(how, keys)
 
     def fit(
         self, out: str | Path | None = None, resume: bool = True,
@@ -273,11 +273,11 @@ class Trainer:
         cuda = {"cuda": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}
         return {"cpu": torch.get_rng_state(), **cuda}
 
-    def _settings(self, keys: Keys | None) -> dict[str, str]:
+    def _settings(self, how: Batching, keys: Keys | None) -> dict[str, str]:
         """What a run goes on with, in words, as it was before the training."""
         given = {
             "loss": self.loss, "views": getattr(self.source, "views", None), "labels": self.labels,
-            "seed": self.batches.seed, "epochs": self.epochs, "lr_schedule": self.lr_schedule,
+            "batch": how, "seed": self.batches.seed, "epochs": self.epochs, "lr_schedule": self.lr_schedule,
             "keys": keys and (keys.momentum, keys.schedule, keys.queue),
             "optimiser": type(self.optimiser).__name__,
         }  # fmt: skip

@@ -96,7 +96,9 @@ def test_crops_of_photographs_of_many_sizes_are_torchvisions(three, tmp_path):
 
 def test_a_photograph_is_decoded_once_for_all_its_views(square, monkeypatch):
     opened = []
-    monkeypatch.setattr(Image, "open", lambda path, real=Image.open: opened.append(path) or real(path))
+    monkeypatch.setattr(
+        Image, "open", lambda path, real=Image.open, **how: opened.append(path) or real(path, **how)
+    )
     square[1].crops([0, 3], TWO, draw(TWO, 2, shifted()))
     assert len(opened) == 4  # its header, for its size, and its pixels
 

@@ -2,7 +2,8 @@
 
 import json
 import os
-from zipfile import ZipFile
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -207,6 +208,11 @@ def test_a_pipe_among_the_text_files_is_not_waited_for(tmp_path):
         graphs.load_graphs(f"tu:{path.parent}")
 
 
+def test_a_folder_and_a_set_may_have_any_name(tmp_path):
+    raw = write_tu(tmp_path / "set[1]*?", "S[a]")
+    assert len(graphs.load_graphs(f"tu:{raw}")) == 2
+
+
 @pytest.mark.parametrize("kind, text", [
     ("graph_labels", None), ("graph_labels", "1\n"), ("graph_indicator", "1\n"), ("A", "1, 9\n9, 1\n"),
     ("A", "1, x\n"), ("node_labels", "0\n"),
@@ -274,11 +280,48 @@ def test_training_lowers_the_loss_and_features_come_in_any_batches():
     torch.testing.assert_close(*(graphs.graph_features(run.encoder, MUTAG, batch=n) for n in (50, 188)))
 
 
+def test_tensors_that_were_trained_or_are_small_are_read_as_numbers(tmp_path):
+    one = torch.ones(2, 3)
+    for x in (one.clone().requires_grad_(), torch.nn.Parameter(one), one.bfloat16(), one[:1].expand(2, 3)):
+        own = graphs.load_graphs(tensors(tmp_path, [GOOD | {"x": x}] * 9))
+        assert not own.graphs[0].x.requires_grad and torch.equal(own.graphs[0].x.float(), one)
+        assert graphs.GraphViews(own).digest().startswith("9 graphs with checksum")
+    plain = graphs.GraphViews(graphs.load_graphs(tensors(tmp_path, [GOOD] * 9)))
+    assert plain.digest() == "9 graphs with checksum e94584b20301", "as before: records hold it"
+
+
+def test_a_loop_of_a_file_of_tensors_stays(tmp_path):
+    edges = torch.tensor([[0, 0, 1], [0, 1, 0]])
+    own = graphs.load_graphs(tensors(tmp_path, [GOOD | {"edge_index": edges}] * 2))
+    assert own.graphs[0].edge_index.tolist() == edges.tolist()
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
+    """torch.save does not compress; what does can hold a thousand times the file."""
+    path = Path(tensors(tmp_path, [dict(x=torch.zeros(10**6, 1), edge_index=GOOD["edge_index"])]))
+    with ZipFile(path) as stored:
+        parts = {part.filename: stored.read(part) for part in stored.infolist()}
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        for name, part in parts.items():
+            packed.writestr(name, part)
+    assert path.stat().st_size < 10**4
+    with pytest.raises(ValueError, match=r"own.pt must hold plain tensors \(it is compressed\); save a list"):
+        graphs.load_graphs(str(path))
+
+
 def tensors(path, graphs_there) -> str:
     torch.save(graphs_there, path / "own.pt")
     return str(path / "own.pt")
 
 
+HUGE = 10**10
+NOT_STORED = {  # tensors of a small file that ask for gigabytes, or hold no numbers
+    "x": [torch.ones(1, 1).expand(HUGE, 1), torch.ones(1, 1).expand(1, HUGE), torch.ones(2, 1, device="meta"),
+          torch.ones(1).as_strided((10**5, 10**5), (0, 0)), torch.eye(2).to_sparse(),
+          torch.sparse_coo_tensor([[0], [0]], [1.0], (HUGE, 1), check_invariants=True)],
+    "edge_index": [torch.zeros(2, 1).long().expand(2, HUGE), torch.zeros(2, 2).long().to_sparse()],
+    "y": [torch.zeros(1).long().expand(HUGE), torch.zeros(1, device="meta")],
+}  # fmt: skip
 GOOD = dict(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
 ONE_WAY = GOOD | {"edge_index": torch.tensor([[0], [1]])}
 BAD = [
@@ -310,12 +353,17 @@ BAD = [
      "graphs must have labels to be measured, got none"),
     (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"edge_attr": torch.ones(2)}])),
      r"own.pt: graphs\[0\] has edge_attr, which would not be used"),
+    *[(lambda path, key=key, x=x: graphs.load_graphs(tensors(path, [GOOD, GOOD | {key: x}])),
+       rf"own.pt: graphs\[1\].{key} must be a tensor with all its numbers in the file, got \(\d+")
+      for key, of in NOT_STORED.items() for x in of],
     (lambda path: graphs.load_graphs(tensors(path, [Data(**GOOD)])), "own.pt must hold .*not Data objects"),
     (lambda path: graphs.load_graphs(tensors(path, GOOD)), "own.pt must hold a list of dicts .*got dict"),
     (lambda path: graphs.load_graphs(tensors(path, [ONE_WAY])), "has a one-way edge; to_undirected"),
     (lambda path: graphs.load_graphs(f"tu:{write_tu(path, edge_labels=[1])}"), "edge_labels.txt would not"),
     *[(lambda path, more=more: graphs.load_graphs(f"tu:{write_tu(path, **more)}"), said) for more, said in (
         (dict(A=["1, -2", "-2, 1"]), "has the edge 1, -2; it must join two of the nodes 1 to 5 of a graph"),
+        (dict(node_labels=[0, 10**10, 0, 1, 0]), "fewer kinds, got room for 10000000001 at each of 5 nodes"),
+        (dict(node_labels=[1 - 2**63, 2**63 - 1, 0, 1, 0]), "fewer kinds, got room for 1844674407370955161"),
         (dict(A=["1, 2", "3, 4"]), "has the edge 3, 4; it must join"), (dict(A=["1, 2, 7"]), "have 2 num"),
         (dict(graph_indicator=[2, 2, 2, 1, 1]), "must number graphs from 1 to 2, one after the other"),
     )],

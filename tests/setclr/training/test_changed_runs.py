@@ -12,7 +12,7 @@ from torch import nn
 from setclr import GroCo, InfoNCE, data, views
 from setclr.data import writing
 from setclr.evaluation import features, linear_probe
-from setclr.training import ImageViews, Keys, LRSchedule, Machine, Trainer, checkpoint
+from setclr.training import ImageViews, Keys, LoaderViews, LRSchedule, Machine, Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT
 
 PIXELS = torch.randint(256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
@@ -180,6 +180,17 @@ def test_another_default_device_is_refused(call):
     ):
         call()
     call()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_views_that_carry_a_graph_are_read_without_it(workers):
+    """A transform that runs a network; in another process such a batch was dropped, and training waited."""
+    frozen = nn.Linear(4, 4)
+    items = [[frozen(x), frozen(x + 0.1)] for x in torch.randn(32, 4, generator=shifted(0))]
+    machine = Machine("cpu", "float32", workers=workers, compiled=False)
+    parts = nn.Linear(4, 8), nn.Linear(8, 4), InfoNCE(0.2)
+    assert len(Trainer(LoaderViews(items), *parts, epochs=1, batch=16, device=machine).fit()) == 1
+    assert frozen.weight.grad is None
 
 
 @pytest.mark.parametrize("epochs, factors", [

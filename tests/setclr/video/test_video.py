@@ -1,8 +1,10 @@
 """Videos: flow, files, views, encoders, training and records, by their laws and outside programs."""
 
 import os
+import struct
 import wave
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import product
 
@@ -225,7 +227,7 @@ def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypa
     (path,) = (tmp_path / "flow").glob("*.npz")
     whole = path.read_bytes()
     for place in (35, 100, len(whole) // 2):  # in the array's name, in its header and in the flow
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        path.write_bytes(flipped(whole, place, 0))
         with pytest.raises(ValueError, match=r"is damaged \(.*\); remove it"):
             cut()
     path.write_bytes(b"")
@@ -234,6 +236,154 @@ def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypa
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="must be a folder that can be written"):
         cut(tmp_path / "file")
+
+
+def flipped(whole, place, bit):
+    return whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+
+
+def test_a_flipped_bit_in_a_flow_file_gives_the_flow_or_words(tmp_path):
+    """Around the flow itself, its checksum does not stand for all: np.load reads what a header asks for."""
+    x = torch.randint(256, (9, 2, 8, 8), dtype=torch.uint8)
+    flow.computed_once(tmp_path, b"", lambda: x)
+    (path,) = tmp_path.iterdir()
+    whole, refused = path.read_bytes(), 0
+    start = whole.index(x.numpy().tobytes())
+    places = [*range(start), start + x.numel() // 2, *range(start + x.numel(), len(whole))]
+    for place, bit in product(places, range(8)):
+        path.write_bytes(flipped(whole, place, bit))
+        try:
+            assert torch.equal(flow.computed_once(tmp_path, b"", lambda: x), x), (place, bit)
+        except ValueError as error:
+            assert f"{path} is damaged (" in str(error) and "remove it" in str(error)
+            refused += 1
+    assert refused > 128 * 8, "all bits of the array's header"
+
+
+def copied(source, path, start=0, shift=0):
+    """The packets of a video from that one on, shown so many frames earlier, not encoded again."""
+    with av.open(str(source)) as whole, av.open(str(path), "w", options={"movflags": "faststart"}) as file:
+        stream = file.add_stream_from_template(whole.streams.video[0])
+        for i, packet in enumerate(x for x in whole.demux(video=0) if x.dts is not None):
+            ticks = int(Fraction(shift, 10) / packet.time_base)
+            packet.pts, packet.dts, packet.stream = packet.pts - ticks, packet.dts - ticks, stream
+            if i >= start:
+                file.mux(packet)
+    return path
+
+
+def trimmed(folder):
+    """As a telephone trims a video: an edit list hides the first five frames."""
+    return copied(folder / "whole.mp4", folder / "trimmed.mp4", shift=5), range(5, 30)
+
+
+def trimmed_at_the_end(folder):
+    """The edit list shows the first ten frames; most others are not even read."""
+    path = copied(folder / "whole.mp4", folder / "ten.mp4")
+    whole = path.read_bytes()
+    place = whole.index(b"elst") + 12
+    (length,) = struct.unpack(">I", whole[place : place + 4])
+    path.write_bytes(whole[:place] + struct.pack(">I", length // 3) + whole[place + 4 :])
+    return path, range(10)
+
+
+def dropped_frames(folder):
+    """A camera writes an empty packet for each of three frames that it dropped."""
+    path = folder / "dropped.avi"
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("mjpeg", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuvj420p"
+        for i, pixels in enumerate(stripes(30)):
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            frame.pts, frame.time_base = i + 3 * (i > 14), Fraction(1, 10)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode())
+    return path, range(30)
+
+
+def between_key_frames(ending, codec):
+    def make(folder):
+        source = folder / f"keyed.{ending}"
+        more = {} if codec != "libx264" else {"bf": "0"}
+        write_video(source, stripes(30), codec, "yuv420p", g="10", keyint_min="10", **more)
+        return copied(source, folder / f"between.{ending}", start=6), range(10, 30)
+
+    return make
+
+
+@pytest.mark.parametrize("make", [
+    trimmed, trimmed_at_the_end, dropped_frames, between_key_frames("mp4", "libx264"),
+    between_key_frames("mkv", "libx264"), between_key_frames("ts", "libx264"),
+    between_key_frames("webm", "libvpx-vp9"), between_key_frames("mkv", "mpeg4"),
+])  # fmt: skip
+def test_trimmed_videos_and_those_with_gaps_are_read_wherever_a_clip_begins(make, tmp_path):
+    write_video(tmp_path / "whole.mp4", stripes(30), g="10", bf="2")
+    path, there = make(tmp_path)
+    wanted = torch.from_numpy(stripes(30)[list(there), :, 8:56]).permute(0, 3, 1, 2).int()
+    seen = files.decoded(path, 48)
+    assert seen.shape == wanted.shape and (seen.int() - wanted).abs().float().mean() < 8
+    videos = video.VideoFiles([path], 48)
+    cut = videos.cut([0], torch.linspace(0, 1, len(there) - 3)[None], 4)[:, 0]
+    assert torch.equal(cut.transpose(1, 2), seen.unfold(0, 4, 1).permute(0, 4, 1, 2, 3))
+
+
+def test_what_cannot_be_read_is_refused_when_the_set_is_loaded(tmp_path):
+    """All such files are named at once; so is a video that is too short when the views are made."""
+    for name in ("train/ant/good", "train/ant/short", "train/bee/cut"):
+        write_video(tmp_path / f"{name}.mp4", stripes(6 if "short" in name else 30))
+    cut, own = tmp_path / "train/bee/cut.mp4", video.load_videos(f"folder:{tmp_path}", size=32)
+    with pytest.raises(ValueError, match="short.mp4 has 6 frames, and 8 of them"):
+        video.ClipViews(own, video.video_views("photo", 32))
+    good = own.subset(torch.tensor([True, False, False]))
+    assert len(video.ClipViews(good, video.video_views("photo", 32))) == 1
+    for end in (12, cut.stat().st_size // 2):  # in the last frame, and in the middle
+        cut.write_bytes(cut.read_bytes()[:-end])
+        (tmp_path / "train/ant/text.mp4").write_text("no video")
+        with pytest.raises(ValueError, match=r"text.mp4 cannot .*bee.cut.mp4 cannot .*cut off.*remove it"):
+            video.load_videos(f"folder:{tmp_path}")
+    with pytest.raises(ValueError, match="paths must hold at least one video file"):
+        good.videos[torch.tensor([False])]
+
+
+def test_fewer_frames_than_the_file_said_are_no_index_error(tmp_path, monkeypatch):
+    write_video(tmp_path / "a.mp4", stripes(12))
+    times, keys = files.shown_when(tmp_path / "a.mp4")
+    monkeypatch.setattr(
+        files, "shown_when", lambda path: (times + [times[-1] + k for k in range(1, 9)], keys)
+    )
+    whole = files.decoded(tmp_path / "a.mp4", 32)
+    clip = video.VideoFiles([tmp_path / "a.mp4"], 32).cut([0], torch.ones(1, 1), 4)[0, 0]
+    assert torch.equal(clip, whole[-4:].transpose(0, 1))
+
+
+SCRIPTS = {
+    "ended.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n#EXT-X-ENDLIST\n",
+    "live.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",  # ffmpeg would wait for more
+    "live.mp4": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",
+    "script.mp4": "ffconcat version 1.0\nfile '{0}'\n",
+    "far.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\nhttp://127.0.0.1:9/a.ts\n",
+    "call.sdp": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n"
+                "a=rtpmap:96 H264/90000\n",
+    "dash.mpd": '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period>'
+                "<BaseURL>{0}</BaseURL></Period></MPD>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_playlist_or_script_is_no_video(name, tmp_path):
+    """It shows other files of the machine, and reading one without an end would wait for ever."""
+    write_video(tmp_path / "private.ts", stripes(12), "mpeg1video", "yuv420p")
+    (tmp_path / name).write_text(SCRIPTS[name].format(tmp_path / "private.ts"))
+    with pytest.raises(ValueError, match=f"{name} cannot be read as a video .*(playlist|Invalid data)"):
+        video.VideoFiles([tmp_path / name], 32)
+
+
+@pytest.mark.parametrize("name", ["pipe:0", "concat:a|b.mp4", "http:a.mp4", "a%03d?#.mp4"])
+def test_a_name_is_a_files_and_no_address(name, tmp_path, monkeypatch):
+    write_video(tmp_path / "a.mp4", stripes(12))
+    (tmp_path / "a.mp4").rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert video.VideoFiles([name], 32).cut([0], torch.zeros(1, 1), 4).shape == (1, 1, 3, 4, 32, 32)
 
 
 def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_path):
