@@ -64,8 +64,9 @@ DATA_SETS = {
     "imagenet100": DataSet("folders:imagenet", ("imagenet100.txt",), FILES, side=224),
     "imagenet": DataSet("folders:imagenet", ("",), FILES, side=224,
                         colours=((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))),
-    # PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split. Or PATH/CLASS/IMAGE, or
-    # images without classes at any depth, with labels -1; these have no test split (`folders.any_folder`).
+    # PATH/train/CLASS/IMAGE, and PATH/val or else PATH/test for the test split; training, valid, validation,
+    # eval, testing and large letters do as well. Or PATH/CLASS/IMAGE, or images without classes at any depth,
+    # with labels -1; these have no test split (`folders.any_folder`).
     FOLDER: DataSet("folders:any_folder", takes=FILES),
     # PATH/CAMERA/THING.jpg of two cameras, all pictures of the first one first, as in stereo-patches. 15 %
     # of the things, chosen by a fixed seed, are the test split (`folders.two_cameras`).

@@ -4,12 +4,14 @@ What is no image by its ending is passed over, and so are broken links and names
 """
 
 import os
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -27,31 +29,45 @@ TINY = "tiny-imagenet-200"
 TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
 # The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
 TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
-TEST = ("val", "test")  # the folders of a test split
+SPLIT_OF = dict(train="train", training="train", val="val", valid="val", validation="val", eval="val",
+                test="test", testing="test")  # by a folder's name in small letters  # fmt: skip
 OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
 LEAST_THINGS = 14  # of pairs; 15 % of fewer would be less than two
 FOR_TEST = 0.15  # the share of pairs in the test split
 OF_CAMERAS = "pairs:PATH needs PATH/CAMERA/THING.jpg of two cameras, a thing's two pictures under one name"
-Wanted = Callable[[str], bool]  # of a file's name
+Wanted = Callable[[str], bool]  # of a file's name; `bool` wants any
 Files = dict[str, list[str]]  # the paths of each class
 
 
 def any_folder(root: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
     """The images of a split, sorted by path.
 
-    - root/train/CLASS/IMAGE, and root/val or else root/test, if there is one of these three folders.
-    - root/CLASS/IMAGE, if all images lie so and there are two classes or more. It has no test split.
-    - Otherwise all images in root or below, at any depth. Their labels are -1, and there are no classes.
+    - root/train/CLASS/IMAGE, and root/val or else root/test, if there is one of these three folders, by any
+      name in SPLIT_OF, in small letters or large ones.
+    - root/CLASS/IMAGE, if there are two classes or more. It has no test split.
+    - Otherwise all images in root or below, at any depth, and there are no classes.
 
-    Raises as `setclr.data.load` does. Cost: the folders are listed once; of links, the target is looked up.
+    An image that lies elsewhere has the label -1; a warning says so if others lie at root/CLASS/IMAGE. Raises
+    as `setclr.data.load` does, also if the names of deeper folders say that they are of several splits.
+    Cost: the folders are listed once; of links, the target is looked up.
     """
-    if split == "test" or any((root / name).is_dir() for name in ("train", *TEST)):
+    if split == "test" or _splits(root):
         return by_class(_of_split(root, split), size, stream)
     paths = images_below(root)
-    inside = {os.path.dirname(path) for path in paths}
-    if len(inside) > 1 and {os.path.dirname(path) for path in inside} == {os.fspath(root)}:
+    folders, top = {os.path.dirname(path) for path in paths}, os.fspath(root)
+    words = re.findall("[a-z]+", " ".join(folder[len(top) :] for folder in folders).casefold())
+    if len(found := {SPLIT_OF[word] for word in words if word in SPLIT_OF}) > 1 and "train" in found:
+        raise ValueError(f"{root} must hold one split, got {' and '.join(sorted(found))} below; {OF_IMAGES}")
+    inside = {folder for folder in folders if os.path.dirname(folder) == top}
+    if inside == folders and len(inside) > 1:
         return by_class(class_folders(root, wanted=is_image), size, stream)
-    return ImageSet(decoded(paths, size, stream), torch.full((len(paths),), -1), ())
+    classes = named(inside) if len(inside) > 1 else {}
+    place = {folder: label for label, folder in enumerate(classes.values())}
+    labels = [place.get(os.path.dirname(path), -1) for path in paths]
+    if inside != folders and inside:
+        got = f"{labels.count(-1)} images have no label, the first is {printable(paths[labels.index(-1)])}"
+        warnings.warn(f"{got}; move them to {root}/CLASS/IMAGE, of two classes or more", stacklevel=2)
+    return ImageSet(decoded(paths, size, stream), torch.tensor(labels), tuple(map(printable, classes)))
 
 
 def imagenet(chosen: str, folder: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
@@ -116,7 +132,7 @@ def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
         got = f"{len(folders)}: {', '.join(map(printable, [*folders][:5]))}"
         raise ValueError(f"{root} must hold two folders, got {got}; {OF_CAMERAS}")
     of_camera = files_of_classes(folders, "pictures", is_image)
-    first, second = ({Path(path).name: path for path in paths} for paths in of_camera.values())
+    first, second = map(named, of_camera.values())
     one, other = folders.values()
     same_names(one, other, first, second)
     names = sorted(first)
@@ -161,23 +177,43 @@ def decoded(paths: list[str], size: int | None, stream: bool | None) -> Tensor |
 
 
 def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path]:
-    """The class folders of root/train, or of root/val or else root/test."""
+    """The class folders of root/train, or of root/val or else root/test, by any name in SPLIT_OF."""
+    splits = _splits(root)
+    known, place = Path(splits.get("train", root / "train")), splits.get("val", splits.get("test"))
+    needed += "".join(f"; rename {os.path.basename(path)} if it is a class" for path in splits.values())
     if split == "train":
-        return class_folders(root / "train", needed, is_image)
-    place = next((root / name for name in TEST if (root / name).is_dir()), None)
+        return class_folders(known, needed, is_image)
     if place is None:
         remedy = "`evaluate` splits images with classes by a seed; or fill PATH/val/CLASS"
         raise FileNotFoundError(f"{root} has no folder val or test; {remedy}")
-    train, test = (class_folders(folder, needed, is_image) for folder in (root / "train", place))
-    same_names(root / "train", place, train, test)
+    train, test = (class_folders(folder, needed, is_image) for folder in (known, Path(place)))
+    same_names(known, Path(place), train, test)
     return test
 
 
-def any_file(name: str) -> bool:
-    return True
+def _split_of(path: str) -> str:
+    """The split that a folder is by its name, or ""."""
+    return SPLIT_OF.get(os.path.basename(path).casefold(), "")
 
 
-def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted = any_file) -> dict[str, Path]:
+def _splits(root: Path) -> dict[str, str]:
+    """The folders of splits in root, under "train", "val" and "test"."""
+    return named(filter(_split_of, listed(root, is_image) if root.is_dir() else ()), _split_of)
+
+
+def named(paths: Iterable[str], name_of: Callable[[str], str] = lambda name: name) -> dict[str, str]:
+    """The paths by the name of the last part in Unicode's form NFC, sorted. Raises ValueError if two paths
+    have one name."""
+    found: dict[str, str] = {}
+    for path in sorted(paths):
+        name = name_of(normalize("NFC", os.path.basename(path)))
+        if (same := found.setdefault(name, path)) is not path:
+            both = f"{printable(same)} and {printable(os.path.basename(path))} both mean {printable(name)}"
+            raise ValueError(f"{both}; put them together, or rename one")
+    return dict(sorted(found.items()))
+
+
+def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted = bool) -> dict[str, Path]:
     """The class folders by name, sorted. Files that are not `wanted` are passed over.
 
     Raises FileNotFoundError if there is no such folder; the message says what is `needed`. Raises
@@ -185,15 +221,17 @@ def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted = any_fi
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; {needed}")
-    inside = {os.path.basename(path): Path(path) for path in listed(folder, wanted)}
+    inside = {name: Path(path) for name, path in named(listed(folder, wanted)).items()}
     if stray := [path for path in inside.values() if not path.is_dir()]:
-        raise ValueError(f"{printable(stray[0])} is no folder, among class folders; move it into one of them")
+        all_of_it = f"and {printable(folder)} has no class folders; {needed}"
+        where = "among class folders; move it into one of them" if len(stray) < len(inside) else all_of_it
+        raise ValueError(f"{printable(stray[0])} is no folder, {where}")
     if not inside:
         raise ValueError(f"{folder} has no class folders; put the files of each class into one of its own")
     return inside
 
 
-def files_of_classes(classes: dict[str, Path], kind: str, wanted: Wanted = any_file) -> Files:
+def files_of_classes(classes: dict[str, Path], kind: str, wanted: Wanted = bool) -> Files:
     """The wanted files in these class folders, sorted. Raises ValueError if one has none.
 
     The message calls the missing files `kind`.
@@ -208,9 +246,8 @@ def same_names(one: Path, other: Path, in_one: Collection[str], in_other: Collec
     """Raises ValueError if something in one folder has no counterpart of its name in the other."""
     for name in sorted({*in_one} ^ {*in_other}):
         there, missing = (one, other) if name in in_one else (other, one)
-        raise ValueError(
-            f"{printable(there / name)} has no counterpart in {missing}; both need the same names"
-        )
+        lone = f"{printable(there / name)} has no counterpart in {missing}"
+        raise ValueError(f"{lone}; both need the same names")
 
 
 def listed(folder: Path, wanted: Wanted) -> list[str]:

@@ -2,7 +2,9 @@
 
 import math
 import os
+import re
 import stat
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -63,7 +65,37 @@ def upright(image: Image.Image) -> Image.Image:
 
 def decode(path: str) -> None:
     """Decode an image file. Raises ValueError, naming the file, if it is damaged."""
-    Photographs([path]).upright(0)
+    with opened(path) as image:
+        upright(image)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Image.Image]:
+    """An image, not yet decoded. Any error inside the block becomes a ValueError that names the file."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
+            raise ValueError("it is a folder, a pipe or a device")
+        Image.init()  # tells the formats of ENDINGS; in others, such as EPS, a file can start a program
+        formats = [*dict.fromkeys(filter(None, map(Image.EXTENSION.get, ENDINGS)))]
+        with Image.open(path, formats=formats) as image:
+            limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
+            if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
+                raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
+            if image.mode.startswith(("I", "F")) or of_many_bits(image):
+                raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
+            yield image
+    except Exception as error:  # a damaged file can raise any error in Pillow
+        problem = f"{printable(path)} is no image that can be read ({error})"
+        raise ValueError(f"{problem}; remove or replace it") from error
+
+
+def of_many_bits(image: Any) -> bool:
+    """Whether values in an opened file have more than 8 bits, of which Pillow would drop the lower ones."""
+    codec, _, _, how = image.tile[0] if image.tile else ("",) * 4
+    most = how[1] if image.format == "PPM" and isinstance(how, tuple) else 255
+    bits = getattr(image, "tag_v2", {}).get(258, (8,))  # BitsPerSample of a TIFF
+    # of Pillow's raw modes, BGR;16 has 5 and 6 bits
+    return most > 255 or max(bits) > 8 or bool(re.search("(?<!BGR);16|SGI16", f"{codec} {how}"))
 
 
 class Photographs:
@@ -75,8 +107,8 @@ class Photographs:
     the file.
 
     Args:
-        paths: the files, in order, in any format that Pillow reads. Raises ValueError if there are none, or
-            if the first is no image.
+        paths: the files, in order, in a format of ENDINGS, of 8 bits. Of several pages or frames the first
+            is taken. Raises ValueError if there are none, or if the first is no image.
         size: pixels; the shorter side is resized to it and the centre cropped square. None keeps the sizes
             of the files, and indexing then needs files of one size.
     """
@@ -85,6 +117,7 @@ class Photographs:
 
     def __init__(self, paths: Iterable[str | os.PathLike], size: int | None = None):
         self.size = None if size is None else integer("size", size, least=1)
+        self.paged: dict[str, int] = {}  # the first file met that has several pages
         # One array of bytes: reference counts would make every worker copy a list of strings.
         self._paths = np.array([os.fsencode(path) for path in paths])
         if not len(self._paths):
@@ -101,7 +134,9 @@ class Photographs:
 
     def subset(self, index: Any) -> "Photographs":
         """The files at these indices, still not decoded."""
-        return Photographs(self._paths[self._chosen(index).numpy()], self.size)
+        part = Photographs(self._paths[self._chosen(index).numpy()], self.size)
+        part.paged = self.paged
+        return part
 
     def __getitem__(self, index: Any) -> Tensor:
         """Pixels uint8: (3, H, W) for an int, (n, 3, H, W) for a slice, a list, a mask or a tensor.
@@ -159,9 +194,10 @@ class Photographs:
         pixels = {v: x[k].numpy() for x, group in zip(out, groups) for k, v in enumerate(group)}
 
         def fill(i: int) -> None:
-            with self.opened(chosen[i]) as image:
+            with opened(self.path(chosen[i])) as image:
                 for v, crop in enumerate(_cuts(image, cuts[:, i].tolist(), sides, filters)):
                     pixels[v][i] = crop
+                self._tell_pages(image, chosen[i])
 
         _each(fill, range(len(chosen)), threads)
         return out
@@ -180,34 +216,26 @@ class Photographs:
     def _chosen(self, index: Any) -> Tensor:
         return torch.arange(len(self))[index]
 
-    @contextmanager
-    def opened(self, i: int) -> Iterator[Image.Image]:
-        """Image i, not yet decoded. Any error inside the block becomes a ValueError that names the file."""
-        path = self.path(i)
-        try:
-            if not stat.S_ISREG(os.stat(path).st_mode):  # reading from a pipe would wait for its writer
-                raise ValueError("it is a folder, a pipe or a device")
-            with Image.open(path) as image:
-                limit, count = Image.MAX_IMAGE_PIXELS, math.prod(image.size)
-                if limit and count > limit:  # Pillow only warns; a small file can unpack to as many
-                    raise ValueError(f"it has {count:,} pixels, the limit is {limit:,}; shrink the image")
-                if image.mode.startswith(("I", "F")):
-                    raise ValueError(f"its pixels, of Pillow's mode {image.mode}, are not of 8 bits")
-                yield image
-        except Exception as error:  # a damaged file can raise any error in Pillow
-            problem = f"{printable(path)} is no image that can be read ({error})"
-            raise ValueError(f"{problem}; remove or replace it") from error
-
     def sides(self, i: int) -> tuple[int, int]:
         """Width and height in pixels of the upright image."""
-        with self.opened(i) as image:
-            width, height = image.size
-            return (height, width) if orientation(image) in (5, 6, 7, 8) else (width, height)
+        with opened(self.path(i)) as image:
+            return image.size[::-1] if orientation(image) in (5, 6, 7, 8) else image.size
 
     def upright(self, i: int) -> Image.Image:
         """Image i, decoded and turned upright, in RGB."""
-        with self.opened(i) as image:
-            return upright(image)
+        with opened(self.path(i)) as image:
+            picture = upright(image)
+            self._tell_pages(image, i)
+        return picture
+
+    def _tell_pages(self, image: Any, i: int) -> None:
+        """Warn, once for the set, if the decoded file i has more pages or frames than the first."""
+        if self.paged or image.format in ("MPO", "PSD") or ((one := get_worker_info()) and one.id):
+            return  # the first frame of these formats is the whole picture; one worker tells
+        with suppress(Exception):  # it can have no pages, or damaged ones, which are not read
+            if image.is_animated and self.paged.setdefault("first", i) == i:  # of threads, one is the first
+                got = f"{printable(self.path(i))} has {image.n_frames} pages or frames"
+                warnings.warn(f"{got}; the first is taken, also of other such files in the set", stacklevel=2)
 
     def _picture(self, i: int) -> np.ndarray:
         """Image i as RGB pixels (3, H, W), resized and cropped to `size` if given."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Subset
 
 from setclr import checks
 from setclr.data.photographs import Photographs
@@ -126,7 +125,8 @@ def load(
 ) -> ImageSet:  # fmt: skip
     """A data set by name. `data.NAMES` lists the names; what each one is stands in `setclr.data_sets`.
 
-    Of folders, any format Pillow reads is taken, as RGB. Files that are no images by their ending, broken
+    Of folders, the usual formats of images that Pillow reads are taken, as RGB, if their values have 8 bits;
+    of several pages or frames the first, with a warning. Files that are no images by their ending, broken
     links and names that begin with a dot are passed over.
 
     Args:
@@ -229,24 +229,3 @@ def checked_labels(name: str, labels: Any, n: int) -> Tensor:
         place = int(whole.argmin())
         raise ValueError(f"{wanted}, got {array[place].item()!r} at place {place}; {REMEDY}")
     return torch.from_numpy(array.astype(np.int64))
-
-
-def labels_of(dataset: Any, name: str) -> tuple[Tensor, tuple[str, ...]]:
-    """The labels (N,) of a Dataset, and the names of its classes; without names, their numbers.
-
-    Raises ValueError, with the `name` of the argument, if it is no Dataset with a length.
-    """
-    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or isinstance(dataset, Tensor):
-        got = type(dataset).__name__
-        raise ValueError(f"{name} must be a Dataset with a length and numbered items, got {got}")
-    if isinstance(dataset, Subset):
-        labels, names = labels_of(dataset.dataset, name)
-        return labels[torch.as_tensor(dataset.indices, dtype=torch.int64)], names
-    attribute = "labels" if getattr(dataset, "targets", None) is None else "targets"
-    given = getattr(dataset, attribute, None)
-    if given is None:
-        given = torch.full((len(dataset),), -1)
-    labels = checked_labels(attribute, given, len(dataset))
-    count = int(labels.max()) + 1 if len(labels) else 0
-    names = tuple(map(str, getattr(dataset, "classes", ()))) or tuple(map(str, range(count)))
-    return labels, names

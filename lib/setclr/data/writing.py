@@ -1,5 +1,7 @@
 """Files that are replaced in one step, though several processes may write them and one may be killed."""
 
+import errno
+import glob
 import os
 import secrets
 import tempfile
@@ -17,20 +19,24 @@ ENDING = ".unfinished"
 def replacing(path: Path) -> Iterator[IO]:
     """An open file that becomes `path` if the block ends without an error; otherwise nothing changes.
 
-    A reader finds the old file or the new one, also after this process is killed. Unfinished files of dead
-    processes in that folder are removed first.
+    A reader finds the old file or the new one, also after this process is killed or the power is cut. Of a
+    symbolic link the target is written. What dead processes left unfinished of `path` is removed first.
 
-    Raises OSError before the block begins if the file cannot be written, for example if `path` is a folder.
+    Raises OSError before the block begins if the file cannot be written, for example if `path` is a folder,
+    a device or a pipe.
     """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    given, path = path, Path(os.path.realpath(path))
+    if not given.is_file() and (given.exists() or path.is_symlink()):
+        other = "a device, a pipe, a socket or a loop of links; name a regular file"
+        raise OSError(f"{given} is {'a folder; name a file in it' if given.is_dir() else other}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(path.parent)
+    remove_unfinished(path)
     with temporary(path) as file:
         unfinished = Path(file.name)
         try:
             yield file
             file.flush()
+            os.fsync(file.fileno())
             if os.name == "nt":
                 file.close()  # Windows cannot rename an open file
             os.replace(unfinished, path)
@@ -38,8 +44,20 @@ def replacing(path: Path) -> Iterator[IO]:
             if error.errno and not error.filename:  # a full disk names no file
                 error.filename = os.fspath(path)
             raise
+        except RuntimeError as error:
+            if "inline_container" not in str(error):  # what torch.save says of a full disk
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
         finally:
             unfinished.unlink(missing_ok=True)
+            with suppress(OSError):  # what is left in memory does not fit either
+                file.close()
+    with suppress(OSError):  # Windows opens no folder
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # of the new name
+        finally:
+            os.close(folder)
 
 
 def writable(folder: Path) -> None:
@@ -64,9 +82,9 @@ def temporary(path: Path) -> IO:
         file.close()  # another process took it for a dead one's
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove the unfinished files that `replacing` left in a folder when its process died."""
-    for path in folder.glob(f".*{ENDING}"):
-        with suppress(OSError), path.open("r+b") as file:  # another process has removed it
+def remove_unfinished(path: Path) -> None:
+    """Remove the unfinished files that `replacing` left of this file when its process died."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}{ENDING}"):
+        with suppress(OSError), left.open("r+b") as file:  # another process has removed it
             if lock_descriptor(file.fileno(), blocking=False):
-                path.unlink()
+                left.unlink()

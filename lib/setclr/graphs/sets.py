@@ -7,6 +7,7 @@ from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from setclr.recipes.graph import GRAPH_SETS, TU, check_graph_data
 
 ATOMS = ("C", "N", "O", "F", "I", "Cl", "Br")
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
+MOST_NUMBERS = 2**28  # of the nodes' kinds as 0s and 1s, which take a gigabyte
 
 
 class GraphSet:
@@ -198,7 +200,7 @@ def tu_graphs(folder: Path, name: str) -> list[Data]:
 
     of, y = numbers("graph_indicator", 1)[:, 0] - 1, numbers("graph_labels", 1)[:, 0]
     edges, n, x = numbers("A", 2).T - 1, len(of), torch.ones(len(of), 1)
-    if of.unique_consecutive().tolist() != list(range(len(y))):
+    if not n or of.unique_consecutive().tolist() != list(range(len(y))):
         wanted = f"1 to {len(y)}, one after the other, as {name}_graph_labels.txt has {len(y)} lines"
         raise ValueError(f"{name}_graph_indicator.txt must number graphs from {wanted}")
     a, b = edges.clamp(0, n - 1)
@@ -212,6 +214,9 @@ def tu_graphs(folder: Path, name: str) -> list[Data]:
         kinds = numbers("node_labels", 0)
         if len(kinds) != n:
             raise ValueError(f"{name}_node_labels.txt must have {n} lines, one a node, got {len(kinds)}")
+        spans = [int(column.max()) - int(column.min()) + 1 for column in kinds.T]
+        if n * sum(spans) > MOST_NUMBERS:
+            raise ValueError(f"{name}_node_labels.txt has {max(spans)} kinds, {n} nodes; number them from 0")
         x = torch.cat([one_hot(column) for column in (kinds - kinds.amin(0)).T], dim=1)
     return separate(x, coalesce(edges), of, y.unique(return_inverse=True)[1])
 
@@ -221,14 +226,25 @@ def own_tensors(path: Path) -> GraphSet:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; give a file that torch.save wrote")
     wanted = "a list of dicts with tensors x, edge_index and y"
+    size = path.stat().st_size
     try:
+        if is_zipfile(path):
+            with ZipFile(path) as packed:
+                if sum(part.file_size for part in packed.infolist()) > size:
+                    raise ValueError("it is compressed")
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        failed = f"{path} must hold plain tensors ({type(error).__name__})"
+        why = error if isinstance(error, ValueError) else type(error).__name__
+        failed = f"{path} must hold plain tensors ({why})"
         raise ValueError(f"{failed}; save {wanted}, not Data objects") from error
     if not isinstance(stored, list) or not all(isinstance(one, dict) for one in stored):
         raise ValueError(f"{path} must hold {wanted}, got {type(stored).__name__}")
     for i, one in enumerate(stored):
         if other := sorted(set(map(str, one)) - {"x", "edge_index", "y"}):
             raise ValueError(f"{path}: graphs[{i}] has {other[0]}, which would not be used; leave it out")
+        for key, z in one.items():
+            if isinstance(z, Tensor) and (z.layout != torch.strided or z.is_meta or z.nbytes > size):
+                wanted = f"{path}: graphs[{i}].{key} must be a tensor with all its numbers in the file"
+                raise ValueError(f"{wanted}, got {tuple(z.shape)}; save it dense and contiguous")
+            one[key] = z.detach() if isinstance(z, Tensor) else z
     return GraphSet([Data(**one) for one in stored], path.stem)

@@ -172,7 +172,8 @@ class GraphViews:
     def digest(self) -> str:
         checksum = sha256(self.labels.numpy().tobytes())
         for graph in self.graphs.graphs:
-            checksum.update(graph.x.numpy().tobytes() + graph.edge_index.numpy().tobytes())
+            values = graph.x.contiguous().view(torch.uint8)  # numpy knows no bfloat16
+            checksum.update(values.numpy().tobytes() + graph.edge_index.numpy().tobytes())
         return f"{len(self)} graphs with checksum {checksum.hexdigest()[:12]}"
 
     def batches(

@@ -104,7 +104,8 @@ class Batches:
     def images(self) -> int:
         """The number of images in an epoch."""
         size, group, known = self.how.size, self.how.images_per_class, self.labels[self.labels >= 0]
-        complete = int((known.bincount() // group).sum()) * group if group > 1 else len(self.labels)
+        counts = known.unique(return_counts=True)[1]
+        complete = int((counts // group).sum()) * group if group > 1 else len(self.labels)
         return complete // size * size if self.how.drop_last else complete
 
     def __len__(self) -> int:
@@ -134,7 +135,7 @@ class Batches:
         """The shuffled image indices, dealt into groups of one class; the groups are in random order."""
         size, order = self.how.images_per_class, order[self.labels[order] >= 0]
         of_class, known = order[self.labels[order].argsort(stable=True)], self.labels[order]
-        classes = of_class.split(known.bincount().tolist())
+        classes = of_class.split(known.unique(return_counts=True)[1].tolist())
         groups = torch.cat([images[: len(images) // size * size].view(-1, size) for images in classes])
         return groups[torch.randperm(len(groups), generator=generator)].flatten()
 
@@ -238,8 +239,7 @@ class LoaderViews:
     things = "items"
 
     def __init__(self, dataset: Dataset):
-        lacking = [name for name in ("__getitem__", "__len__") if not hasattr(dataset, name)]
-        if lacking or isinstance(dataset, Tensor):
+        if not {"__getitem__", "__len__"} <= {*dir(dataset)} or isinstance(dataset, Tensor):
             got = type(dataset).__name__
             raise ValueError(f"dataset must be a Dataset with a length and numbered items, got {got}")
         self.dataset = dataset
@@ -317,27 +317,18 @@ def labels_of(dataset: Any, indices: Tensor | None = None) -> Tensor:
     given, change = getattr(dataset, name, None), getattr(dataset, "target_transform", None)
     first = label_in(item_of(dataset, int(index[0]))) if len(index) else None
     if isinstance(dataset, Subset):
-        inside = torch.as_tensor(dataset.indices, dtype=torch.int64)[index]
-        labels = labels_of(dataset.dataset, inside % len(dataset.dataset))
+        labels = labels_of(dataset.dataset, torch.as_tensor(dataset.indices, dtype=torch.int64)[index])
     elif isinstance(dataset, ConcatDataset):
-        labels = torch.empty_like(index)
-        for part, end in zip(dataset.datasets, dataset.cumulative_sizes):
-            here = (end - len(part) <= index) & (index < end)
-            labels[here] = labels_of(part, index[here] - end + len(part))
+        labels = torch.cat([labels_of(part) for part in dataset.datasets])[index]
     elif given is not None:
         given = [change(x) for x in getattr(given, "tolist", lambda: given)()] if change else given
         labels = checked_labels(name, given, len(dataset))[index]
-    elif first is not None:
-        each = [label_in(item_of(dataset, i)) for i in index.tolist()]
-        labels = checked_labels("the items' labels", [-1 if x is None else x for x in each], len(index))
     else:
-        labels = torch.full_like(index, -1)
-    if first not in (None, *labels[:1].tolist()):
-        got = f"{first} in item {int(index[0])}, where its {name} have {int(labels[0])}"
-        remedy = "leave them, or what follows the views, out"
-        raise ValueError(
-            f"labels of {type(dataset).__name__} must be those of its items, got {got}; {remedy}"
-        )
+        each = (None if first is None else label_in(item_of(dataset, i)) for i in index.tolist())
+        labels = checked_labels("labels of items", [-1 if x is None else x for x in each], len(index))
+    if first is not None and first != labels[0]:
+        got = f"{first} in item {index[0]} and {labels[0]} among its {name}; make them the same"
+        raise ValueError(f"labels of {type(dataset).__name__} must be those of its items, got {got}")
     return labels
 
 

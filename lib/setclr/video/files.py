@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,24 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer, printable
-from setclr.data.photographs import THREADS
+from setclr.data.photographs import THREADS, complaints
 from setclr.data.writing import writable
 from setclr.extras import extra
 from setclr.video import flow
+
+# What is opened: ffmpeg's names of containers that hold their frames themselves. A playlist or a script names
+# other files, and can wait for ever.
+CONTAINERS = "asf, avi, dv, flv, gif, matroska, mov, mpeg, mpegts, mpegvideo, mxf, nut, ogg"
+LOCAL = {"format_whitelist": CONTAINERS.replace(" ", ""), "protocol_whitelist": "file"}
 
 
 class VideoFiles:
     """N video files, decoded by PyAV in threads: the `videos` of a `VideoSet` that RAM could not hold.
 
     Args:
-        paths: the files, in order. ValueError where there are none.
+        paths: the files, in order. Each is read once now, and one frame of it decoded. ValueError where
+            there are none, or, naming all such files, where some are no videos, broken, cut off or have no
+            picture.
         size: side in pixels; the shorter side of a frame is resized to it, and the central square cut
             out.
         cache: a folder. With it clips are optical flow instead of colours; the flow is computed once and
@@ -29,19 +37,29 @@ class VideoFiles:
     """
 
     def __init__(self, paths: Iterable[str | Path], size: int, cache: str | Path | None = None):
-        self.paths = tuple(map(Path, paths))
+        self.paths = some(map(Path, paths))
         self.size, self.cache = integer("size", size, least=8), None if cache is None else Path(cache)
-        if not self.paths:
-            raise ValueError("paths must hold at least one video file, got none")
         if self.cache:
             writable(self.cache)
+        self.lengths: dict[Path, int] = {}
+        if bad := "; ".join(filter(None, complaints(self.paths, self._measure))):
+            raise ValueError(bad)
+
+    def _measure(self, path: Path) -> None:
+        """Note how many frames, or flows between them, a file has; one is decoded to see that it can
+        be, or all where the file does not say when they are shown."""
+        times, keys = shown_when(path)
+        easy = times and len(frames_at(path, 8, times[:1], keys)) == 1
+        self.lengths[path] = (len(times) if easy else len(decoded(path, 8))) - (self.cache is not None)
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, chosen: Tensor) -> "VideoFiles":
         """The files where `chosen` (N,) bool is True, in their order."""
-        return VideoFiles([self.paths[i] for i in chosen.nonzero().flatten().tolist()], self.size, self.cache)
+        part = copy(self)
+        part.paths = some(self.paths[i] for i in chosen.nonzero().flatten().tolist())
+        return part
 
     @property
     def shape(self) -> tuple[int, int, None, int, int]:
@@ -65,13 +83,14 @@ class VideoFiles:
     def _cut(self, i: int, places: Tensor, frames: int, stride: int) -> Tensor:
         path = self.paths[i]
         times, keys = ([], []) if self.cache else shown_when(path)
-        whole = torch.empty(0) if times else self.video(i)
-        wanted = frames_of(places, len(times) or len(whole), frames, stride, printable(path))
-        numbers, which = wanted.unique(return_inverse=True)
-        seen = frames_at(path, self.size, [times[k] for k in numbers], keys) if times else whole[numbers]
-        if len(seen) != len(numbers):
-            seen = self.video(i)[numbers]
-        return seen[which].transpose(1, 2)
+        if times:
+            wanted = frames_of(places, len(times), frames, stride, printable(path))
+            numbers, which = wanted.unique(return_inverse=True)
+            seen = frames_at(path, self.size, [times[k] for k in numbers], keys)
+            if len(seen) == len(numbers):
+                return seen[which].transpose(1, 2)
+        whole = self.video(i)
+        return whole[frames_of(places, len(whole), frames, stride, printable(path))].transpose(1, 2)
 
     def video(self, i: int) -> Tensor:
         """All frames of video i, (F, C, size, size) uint8; flow has one frame less."""
@@ -87,15 +106,23 @@ class VideoFiles:
         return flow.computed_once(self.cache, key, compute)
 
 
+def some(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """These paths. Raises ValueError where there are none."""
+    if not (found := tuple(paths)):
+        raise ValueError("paths must hold at least one video file, got none")
+    return found
+
+
 def shown_when(path: Path) -> tuple[list[int], list[int]]:
     """When each frame of a video file is shown, in order, and when its key frames are; none is decoded.
     Nothing where the file does not say it, or says it wrongly."""
     with opened(path) as container:
-        packets = [packet for packet in container.demux(video=0) if packet.size]
-        refuse_cut_off(container, len(packets))
-    times = sorted({packet.pts for packet in packets if packet.pts is not None})
-    keys = [packet.pts for packet in packets if packet.is_keyframe]
-    return (times, keys) if keys and len(times) == len(packets) else ([], [])
+        packets = [(x.pts, x.is_keyframe, x.is_discard) for x in all_packets(container) if x.size]
+    keys = [pts for pts, key, _ in packets if key]
+    times = {pts for pts, _, hidden in packets if not hidden}
+    if not keys or None in times.union(keys) or len(times) + sum(x[2] for x in packets) < len(packets):
+        return [], []
+    return sorted(pts for pts in times if pts >= keys[0]), keys
 
 
 def frames_at(path: Path, size: int, times: list[int], keys: list[int]) -> Tensor:
@@ -105,7 +132,7 @@ def frames_at(path: Path, size: int, times: list[int], keys: list[int]) -> Tenso
     with opened(path) as container:
         if before := [key for key in keys if key <= times[0]]:
             container.seek(max(before), stream=container.streams.video[0])
-        for frame in container.decode(video=0):
+        for frame in shown(container.demux(video=0)):
             if frame.pts in times:
                 seen.append(squared(frame, size))
             if frame.pts is None or frame.pts >= times[-1]:
@@ -115,7 +142,10 @@ def frames_at(path: Path, size: int, times: list[int], keys: list[int]) -> Tenso
 
 def frames_of(places: Tensor, there: int, frames: int, stride: int, name: str) -> Tensor:
     """The numbers (..., T) of the frames of clips that begin at these places, 0 to 1, in a video of `there`
-    frames. Raises ValueError, with the video's `name`, where it is too short."""
+    frames. Raises ValueError, with the video's `name`, where it is too short, or where frames or
+    stride is no integer ≥ 1."""
+    integer("frames", frames, least=1)
+    integer("stride", stride, least=1)
     needed = (frames - 1) * stride + 1
     if there < needed:
         short = f"{name} has {there} frames, and {frames} of them, every {stride}. one, need {needed}"
@@ -133,23 +163,26 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         if not path.is_file():  # reading from a pipe would wait for its writer
             raise ValueError("it is missing, or a folder, a pipe or a device")
-        with av.open(str(path)) as container:
+        try:
+            file = av.open(f"file:{path}", container_options=LOCAL)
+        except av.ArgumentError:
+            raise ValueError(f"it is a playlist, only sound, or none of {CONTAINERS}") from None
+        with file as container:
             if not container.streams.video:
                 raise ValueError("it has no picture, only sound or text")
             yield container
     except (av.FFmpegError, OSError, ValueError, IndexError) as error:
         failed = f"{printable(path)} cannot be read as a video ({error})"
-        raise ValueError(f"{failed}; remove it, or convert it with a video program") from error
+        raise ValueError(f"{failed}; remove it, or convert it to .mp4 with a video program") from error
 
 
 def decoded(path: Path, size: int) -> Tensor:
     """All frames of a video file, (F, 3, size, size) uint8. Raises ValueError, naming the file, where it has
     no picture, cannot be decoded, or ends before its header says."""
     with opened(path) as container:
-        frames = [squared(frame, size) for frame in container.decode(video=0)]
+        frames = [squared(frame, size) for frame in shown(all_packets(container))]
         if not frames:
-            raise ValueError("it has no frame")
-        refuse_cut_off(container, len(frames))
+            raise ValueError("it has no frame that can be decoded")
     return stacked(frames)
 
 
@@ -158,11 +191,30 @@ def stacked(frames: list[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).contiguous()
 
 
-def refuse_cut_off(container: Any, count: int) -> None:
-    """Raises ValueError if there are fewer frames than the file's header says, if it does."""
-    promised = container.streams.video[0].frames
-    if count < promised:
-        raise ValueError(f"it is cut off: {count} of {promised} frames are there")
+def all_packets(container: Any) -> Iterator[Any]:
+    """The packets of a video's picture. Raises ValueError after the last one if the file is cut off: if they
+    end before its header says, or in the middle of one. Fewer packets that end in time are whole: a camera
+    drops frames, and an edit list leaves some out.
+    """
+    stream, count, end, part = container.streams.video[0], 0, 0, False
+    for packet in container.demux(stream):
+        if packet.size:
+            count, part = count + 1, packet.is_corrupt
+            end = max(end, (packet.pts or packet.dts or 0) + (packet.duration or 0))
+        yield packet
+    if stream.frames and (part or (count < stream.frames and end < (stream.duration or end + 1))):
+        raise ValueError(f"it is cut off: {count} of {stream.frames} frames are there")
+
+
+def shown(packets: Iterable[Any]) -> Iterator[Any]:
+    """The frames of these packets from the first key frame on; earlier ones need frames that are missing."""
+    first: Any = None
+    for packet in packets:
+        if first is None and packet.is_keyframe:
+            first = packet
+        for frame in packet.decode() if first else ():
+            if None in (first.pts, frame.pts) or frame.pts >= first.pts:
+                yield frame
 
 
 def squared(frame: Any, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from setclr.checks import choice, integer, printable
+from setclr.checks import choice, printable
 from setclr.data.folders import class_folders, files_of_classes, same_names
 from setclr.data.sets import checked_labels
 from setclr.data_sets import FOLDER, SPLITS
@@ -75,12 +75,19 @@ class VideoSet:
         """The side of a frame, in pixels."""
         return self.videos.shape[-1]
 
+    def check_clips(self, frames: int, stride: int = 1) -> None:
+        """Raises ValueError, naming the shortest video, where it is too short for a clip of `cut`."""
+        if isinstance(self.videos, Tensor):
+            name, there = "a video", self.videos.shape[2]
+        else:
+            path = min(self.videos.paths, key=self.videos.lengths.__getitem__)
+            name, there = printable(path), self.videos.lengths[path]
+        frames_of(torch.empty(0), there, frames, stride, name)
+
     def cut(self, index: Tensor, places: Tensor, frames: int, stride: int = 1) -> Tensor:
         """V clips of each video of `index` (n,), every `stride`-th frame: (V, n, C, frames, H, W) uint8.
         The `places` (n, V), 0 to 1, say where each clip begins, from the first frame at which it can to
         the last. Raises ValueError where a video is too short."""
-        integer("frames", frames, least=1)
-        integer("stride", stride, least=1)
         if not isinstance(self.videos, Tensor):
             return self.videos.cut(index, places, frames, stride)
         time = frames_of(places.T, self.videos.shape[2], frames, stride, "a video")  # (V, n, T)
@@ -103,8 +110,9 @@ def load_videos(
     `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; or "camera flow", the
     true one, where the camera is known. `size`: side in pixels to which files are decoded; None is 128.
 
-    Raises ValueError for another name, split or modality; FileNotFoundError where files are missing.
-    Decoding raises ModuleNotFoundError where PyAV is missing: pip install 'setclr[video]'.
+    Raises ValueError for another name, split or modality, and, naming all, for files that are no videos;
+    FileNotFoundError where files are missing; ModuleNotFoundError where PyAV is missing: pip install
+    'setclr[video]'. Each file is read once to see this, and decoded later.
     """
     choice("split", split, SPLITS)
     if not str(name).startswith(FOLDER):

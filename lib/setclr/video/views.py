@@ -101,7 +101,7 @@ class ClipViews:
         source = ClipViews(load_videos("moving-patches"), video_views("photo", 32))
 
     `stride`: a clip has every stride-th frame. Labels are the videos' first kind of labels. Files are read
-    ahead by workers. Raises ValueError for other views, and during training where a video is too short.
+    ahead by workers. Raises ValueError for other views, and where a video is too short.
     """
 
     things = "videos"
@@ -109,6 +109,7 @@ class ClipViews:
 
     def __init__(self, videos: VideoSet, views: Sequence[View], frames: int = 8, stride: int = 1):
         check_views(views)
+        videos.check_clips(frames, stride)
         self.videos, self.views, self.frames, self.stride = videos, tuple(views), frames, stride
         self.labels = next(iter(videos.labels.values()))
 

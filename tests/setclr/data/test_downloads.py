@@ -106,6 +106,19 @@ def test_mnist_has_one_channel(mnist, tmp_path):
     assert train.classes[3] == "3 - three"
 
 
+def test_processed_files_of_mnist_which_nothing_verifies_are_not_read(mnist, tmp_path):
+    """torchvision would read them before the raw files."""
+    whole = load("mnist", tmp_path)
+    processed = mnist.with_name("processed")
+    processed.mkdir()
+    for name in ("training.pt", "test.pt"):
+        torch.save((torch.zeros(5, 28, 28).byte(), torch.zeros(5).long()), processed / name)
+    assert torch.equal(load("mnist", tmp_path).images, whole.images)
+    shutil.rmtree(mnist)
+    with pytest.raises(ConnectionError, match="MNIST is not under .*put there what torchvision"):
+        load("mnist", tmp_path)
+
+
 def test_cifar_has_channels_first_and_is_unpacked_from_an_archive(cifar10, tmp_path, monkeypatch, capsys):
     train, test = (load("cifar10", tmp_path, split) for split in patches.SPLITS)
     assert train.images.shape == (15, 3, 32, 32) and train.labels[:6].tolist() == [0, 9, 0, 0, 9, 1]

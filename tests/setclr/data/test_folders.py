@@ -22,7 +22,7 @@ from setclr.recipes import RECIPES, ImageRecipe
 from setclr.views import View, draw
 
 BOMB, OTHERS = "ignore::PIL.Image.DecompressionBombWarning", "ignore:passed over"
-pytestmark = pytest.mark.filterwarnings(BOMB, OTHERS)
+pytestmark = pytest.mark.filterwarnings(BOMB, OTHERS, "ignore:.*images have no label")
 RUN = new_run(ImageRecipe("InfoNCE()"), 3)
 
 
@@ -117,7 +117,7 @@ def test_classes_with_splits_or_without_are_read_through_any_litter(with_splits,
         assert found.classes == ("ant", "bee") and found.labels.tolist() == [0] * 3 + [1] * 3
 
 
-@pytest.mark.parametrize("places", [".", "ant", ". ant bee", "ant bee/deep", "a/b/c a/b/d"])
+@pytest.mark.parametrize("places", [".", "ant", "ant bee/deep", "a/b/c a/b/d"])
 def test_any_other_tree_is_images_without_labels(places, tmp_path):
     for place in places.split():
         fill(tmp_path / place)

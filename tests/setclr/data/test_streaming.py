@@ -18,14 +18,13 @@ import torch
 from conftest import shifted
 from pictures import grey_level, saved, smooth
 from PIL import Image
-from torch.utils.data import Dataset, Subset, TensorDataset
+from torch.utils.data import Dataset
 from torchvision.transforms.functional import pil_to_tensor
 
 from setclr.data import ImageSet, Photographs, load
-from setclr.data.sets import labels_of
 from setclr.data.streaming import streamed
 from setclr.training import ImageViews
-from setclr.training.source import item_of
+from setclr.training.source import item_of, labels_of
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))
@@ -219,19 +218,7 @@ class Named(list):
                                     [0, 1], [0, 1, -2, 0, 0, 0], [[0, 1]] * 6])  # fmt: skip
 def test_labels_are_checked_before_they_are_cast(labels):
     with pytest.raises(ValueError, match="^labels must be 6 whole numbers"):
-        labels_of(Own(random_image, labels=labels), "dataset")
-
-
-def test_labels_are_found_where_they_are():
-    for name in ("targets", "labels"):
-        one = Own(random_image, **{name: [0, 1, 2.0, 0, -1, 2]}, classes=["a", "b", "c"])
-        labels, classes = labels_of(one, "dataset")
-        assert labels.tolist() == [0, 1, 2, 0, -1, 2] and classes == ("a", "b", "c")
-        labels, classes = labels_of(Subset(Subset(one, [5, 4, 3, 2]), [3, 1]), "dataset")
-        assert labels.tolist() == [2, -1] and classes == ("a", "b", "c")
-    assert labels_of(Own(random_image, targets=LABELS), "dataset")[1] == ("0", "1", "2")
-    labels, classes = labels_of(TensorDataset(torch.rand(6, 3, 8, 8)), "dataset")
-    assert labels.tolist() == [-1] * 6 and classes == ()
+        labels_of(Own(random_image, labels=labels))
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:

@@ -5,6 +5,7 @@ One process at a time writes a run; the others are told which.
 
 import os
 import re
+import stat
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from pictures import BROKEN, NO_FILES
 from small_runs import FEW, SMALL, train
 
 from setclr.data import writing
@@ -61,13 +63,61 @@ def write(path: Path) -> None:
         file.write(b"whole")
 
 
-def test_what_a_killed_process_left_goes_with_the_next_writing_of_any_file_there(tmp_path):
+def test_what_a_killed_process_left_goes_with_the_next_writing_of_that_file(tmp_path):
     with another(tmp_path, WRITES):
-        write(tmp_path / "another")
+        write(tmp_path / "one")
         assert len(unfinished(tmp_path)) == 1, "it is alive"
-    assert len(unfinished(tmp_path)) == 1
     write(tmp_path / "another")
-    assert not unfinished(tmp_path) and (tmp_path / "another").read_bytes() == b"whole"
+    assert len(unfinished(tmp_path)) == 1
+    write(tmp_path / "one")
+    assert not unfinished(tmp_path) and (tmp_path / "one").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("name", ["[ab]", "*", "one.pt", "caf\xe9 "])
+def test_hidden_files_of_others_are_left(name, tmp_path):
+    """Of other targets, also where the name would be a pattern of theirs, and of other programs."""
+    others = [".a.0123abcd.unfinished", f".{name}.more.0123abcd.unfinished", f".{name}.0123abcg.unfinished",
+              f".{name}.0123abcde.unfinished", f".{name}.unfinished", ".mine.unfinished"]  # fmt: skip
+    for left in (*others, f".{name}.0123abcd.unfinished"):
+        (tmp_path / left).touch()
+    write(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, name])
+
+
+def test_of_a_link_the_target_is_written_and_the_link_stays(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk/old").write_text("old")
+    for name in ("old", "new"):
+        link = tmp_path / f"{name}.pt"
+        link.symlink_to(f"disk/{name}")
+        write(link)
+        assert link.is_symlink() and (tmp_path / "disk" / name).read_bytes() == b"whole"
+    assert sorted(os.listdir(tmp_path / "disk")) == ["new", "old"]
+
+
+@pytest.mark.parametrize("kind", NO_FILES | {"loop": BROKEN["loop"]})
+def test_what_is_no_file_is_refused_with_its_name_and_stays(kind, tmp_path):
+    path = tmp_path / "out"
+    (NO_FILES | BROKEN)[kind](path)
+    before = os.lstat(path)
+    with pytest.raises(OSError, match=rf"{path} is a .*; name a (regular )?file"):
+        write(path)
+    assert os.lstat(path).st_ino == before.st_ino and os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_is_on_the_disk_before_its_name_and_then_the_folder_is(tmp_path, monkeypatch):
+    """What a power cut must not part; without a folder's fsync, as on some systems, the file is written."""
+    done = []
+    sync, replace_it = os.fsync, os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda one: done.append(stat.S_ISDIR(os.fstat(one).st_mode)) or sync(one)
+    )
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace_it(*paths))
+    write(tmp_path / "one")
+    assert done == [False, "replace", True]
+    monkeypatch.setattr(os, "open", Mock(side_effect=OSError(22, "Invalid argument")))
+    write(tmp_path / "two")
+    assert (tmp_path / "two").read_bytes() == b"whole"
 
 
 def test_a_living_writer_is_left_to_end(tmp_path):

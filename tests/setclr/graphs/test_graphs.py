@@ -362,8 +362,8 @@ BAD = [
     (lambda path: graphs.load_graphs(f"tu:{write_tu(path, edge_labels=[1])}"), "edge_labels.txt would not"),
     *[(lambda path, more=more: graphs.load_graphs(f"tu:{write_tu(path, **more)}"), said) for more, said in (
         (dict(A=["1, -2", "-2, 1"]), "has the edge 1, -2; it must join two of the nodes 1 to 5 of a graph"),
-        (dict(node_labels=[0, 10**10, 0, 1, 0]), "fewer kinds, got room for 10000000001 at each of 5 nodes"),
-        (dict(node_labels=[1 - 2**63, 2**63 - 1, 0, 1, 0]), "fewer kinds, got room for 1844674407370955161"),
+        (dict(node_labels=[0, 10**10, 0, 1, 0]), "has 10000000001 kinds, 5 nodes; number them from 0"),
+        (dict(node_labels=[1 - 2**63, 2**63 - 1, 0, 1, 0]), "has 18446744073709551615 kinds, 5 nodes"),
         (dict(A=["1, 2", "3, 4"]), "has the edge 3, 4; it must join"), (dict(A=["1, 2, 7"]), "have 2 num"),
         (dict(graph_indicator=[2, 2, 2, 1, 1]), "must number graphs from 1 to 2, one after the other"),
     )],

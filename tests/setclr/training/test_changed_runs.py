@@ -14,6 +14,7 @@ from setclr.data import writing
 from setclr.evaluation import features, linear_probe
 from setclr.training import ImageViews, Keys, LoaderViews, LRSchedule, Machine, Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT
+from setclr.training.source import Batches, Batching
 
 PIXELS = torch.randint(256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 IMAGES = data.ImageSet(PIXELS, torch.arange(32) % 2, ("a", "b"))
@@ -191,6 +192,15 @@ def test_views_that_carry_a_graph_are_read_without_it(workers):
     parts = nn.Linear(4, 8), nn.Linear(8, 4), InfoNCE(0.2)
     assert len(Trainer(LoaderViews(items), *parts, epochs=1, batch=16, device=machine).fit()) == 1
     assert frozen.weight.grad is None
+
+
+@pytest.mark.parametrize("labels", [[10**12, 5] * 8, [10**9, 10**9 + 1] * 8])
+def test_labels_may_be_large_numbers(labels):
+    """As ids are; nothing as long as the largest is made."""
+    batches = Batches(torch.tensor(labels), Batching(4, images_per_class=2), seed=0, things="images")
+    for batch in batches.of_epoch(0):
+        pairs = torch.tensor(labels)[batch].view(-1, 2)
+        assert torch.equal(pairs[:, 0], pairs[:, 1])
 
 
 @pytest.mark.parametrize("epochs, factors", [

@@ -243,8 +243,8 @@ def flipped(whole, place, bit):
 
 
 def test_a_flipped_bit_in_a_flow_file_gives_the_flow_or_words(tmp_path):
-    """Around the flow itself, its checksum does not stand for all: np.load reads what a header asks for."""
-    x = torch.randint(256, (9, 2, 8, 8), dtype=torch.uint8)
+    """Of a flow that is not read at once: np.load reads what the header asks for, and no further."""
+    x = torch.randint(256, (19, 2, 16, 16), dtype=torch.uint8)
     flow.computed_once(tmp_path, b"", lambda: x)
     (path,) = tmp_path.iterdir()
     whole, refused = path.read_bytes(), 0
@@ -302,11 +302,14 @@ def dropped_frames(folder):
 
 
 def between_key_frames(ending, codec):
+    """The first two packets come before a key frame, as where a recording is cut anywhere."""
+
     def make(folder):
         source = folder / f"keyed.{ending}"
-        more = {} if codec != "libx264" else {"bf": "0"}
-        write_video(source, stripes(30), codec, "yuv420p", g="10", keyint_min="10", **more)
-        return copied(source, folder / f"between.{ending}", start=6), range(10, 30)
+        write_video(source, stripes(30), codec, "yuv420p", g="10", sc_threshold="0")
+        with av.open(str(source)) as file:
+            key = [packet.is_keyframe for packet in file.demux(video=0)].index(True, 3)
+        return copied(source, folder / f"between.{ending}", start=key - 2), range(key, 30)
 
     return make
 
@@ -345,6 +348,14 @@ def test_what_cannot_be_read_is_refused_when_the_set_is_loaded(tmp_path):
         good.videos[torch.tensor([False])]
 
 
+def test_what_no_program_here_decodes_is_refused_when_the_set_is_loaded(tmp_path):
+    write_video(tmp_path / "a.mp4", stripes(12))
+    whole = (tmp_path / "a.mp4").read_bytes()
+    (tmp_path / "a.mp4").write_bytes(whole.replace(b"avc1", b"xyzw"))
+    with pytest.raises(ValueError, match="a.mp4 cannot be read as a video .*remove it"):
+        video.VideoFiles([tmp_path / "a.mp4"], 32)
+
+
 def test_fewer_frames_than_the_file_said_are_no_index_error(tmp_path, monkeypatch):
     write_video(tmp_path / "a.mp4", stripes(12))
     times, keys = files.shown_when(tmp_path / "a.mp4")
@@ -372,7 +383,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_playlist_or_script_is_no_video(name, tmp_path):
     """It shows other files of the machine, and reading one without an end would wait for ever."""
-    write_video(tmp_path / "private.ts", stripes(12), "mpeg1video", "yuv420p")
+    write_video(tmp_path / "private.ts", stripes(12))
     (tmp_path / name).write_text(SCRIPTS[name].format(tmp_path / "private.ts"))
     with pytest.raises(ValueError, match=f"{name} cannot be read as a video .*(playlist|Invalid data)"):
         video.VideoFiles([tmp_path / name], 32)
