@@ -62,7 +62,13 @@ def shown_code(cell: nbformat.NotebookNode) -> str:
         return ""
     if len((code + printed).splitlines()) > LINES:
         return ""
-    return f"```python\n{code}\n```\n" + (f"\n```\n{printed}```\n" if printed else "")
+    return fenced(code, "python") + (f"\n{fenced(printed)}" if printed else "")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A block of code, in a fence that nothing in it closes."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return "\n".join([fence + language, text.rstrip("\n"), fence, ""])
 
 
 def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -132,6 +132,14 @@ def first_panel(page: Path) -> str:
     return "![Six photographs in two views each, before, during and after training](pictures/one_idea.png)"
 
 
+def inert(tables: str) -> str:
+    """The tables of records, in which what a record says stands as it is: no HTML, links or formulas. Strokes
+    between cells and bold titles stay."""
+    stay = r"\\\||(?<=\| )\*\*(?=\w)|(?<=\w)\*\*(?= \|)"
+    live = r"[\\`*_\[\]<>&${}~^@]"
+    return re.sub(f"({stay})|{live}", lambda found: found[1] or f"&#{ord(found[0])};", tables)
+
+
 def texts(target: Path, first: Path) -> None:
     """Everything that is no notebook: written by hand, or made of the library. The first panel of the page
     `first` stands on the first page of all."""
@@ -152,5 +160,5 @@ def texts(target: Path, first: Path) -> None:
     shown = "\n".join(card.page_of() for card in CARDS.values())
     (target / "cards.md").write_text(f"# A card for each loss\n\n{shown}\n")
     results = (target / "results.md").read_text()
-    table = experiments.summary(ROOT / "data" / "results")
+    table = inert(experiments.summary(ROOT / "data" / "results"))
     (target / "results.md").write_text(results.replace("<!-- the table -->", table))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import log10
+from numbers import Real
 from typing import Any
 
 from setclr.checks import choice
@@ -50,11 +51,12 @@ class Slider:
 
     def taken(self, name: str, value: Any) -> Any:
         """The value, if the slider can take it; else ValueError."""
-        slack, way = 1e-9 * abs(self.high - self.low), f"{self.low:g} to {self.high:g}"
-        if isinstance(value, bool) or not self.low - slack <= value <= self.high + slack:
-            raise ValueError(f"{name} must be {way}, got {value!r}; the slider ends there")
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        slack, remedy = 1e-9 * abs(self.high - self.low), "the slider ends there" if real else "give a number"
+        if not real or not self.low - slack <= value <= self.high + slack:
+            raise ValueError(f"{name} must be {self.low:g} to {self.high:g}, got {value!r}; {remedy}")
         if self.whole and value != round(value):
-            raise ValueError(f"{name} must be a whole number, got {value!r}")
+            raise ValueError(f"{name} must be a whole number, got {value!r}; round it")
         return int(value) if self.whole else float(value)
 
     def read(self, value: Any) -> str:

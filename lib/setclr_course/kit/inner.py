@@ -109,9 +109,18 @@ def rbf(x: ArrayLike, y: ArrayLike, bandwidth: float = 1.0) -> np.ndarray:
 
 
 def assignment(cost: np.ndarray) -> np.ndarray:
-    """The column of each row in the cheapest one-to-one matching of a small table (n, n), n ≤ 7."""
-    every = np.array(list(permutations(range(len(cost)))))
+    """The column of each row in the cheapest one-to-one matching of a small table (n, n), n ≤ 7.
+
+    Among equally cheap ones it takes one in a fixed random order, so that ties match nobody with itself.
+    """
+    every = np.random.default_rng(0).permutation(list(permutations(range(len(cost)))))
     return every[cost[np.arange(len(cost)), every].sum(1).argmin()]
+
+
+def largest(shares: np.ndarray) -> np.ndarray:
+    """The column of the largest in each row of (n, m); of equal ones any, but always the same."""
+    tied = shares == shares.max(1, keepdims=True)
+    return (tied * np.random.default_rng(0).random(shares.shape)).argmax(1)
 
 
 def tv_l1(one: np.ndarray, two: np.ndarray) -> np.ndarray:

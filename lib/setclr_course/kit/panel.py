@@ -76,7 +76,7 @@ class Panel:
 
     def __init__(self, **initial: Any):
         for name, value in initial.items():
-            self.knobs[choice("control", name, self.knobs)].taken(name, value)
+            initial[name] = self.knobs[choice("control", name, self.knobs)].taken(name, value)
         self.controls = {name: Control(self, name, knob) for name, knob in self.knobs.items()}
         self.values = {name: knob.start for name, knob in self.knobs.items()} | initial
         self.start = self.values

@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 import setclr
 from setclr.data import ImageSet
 from setclr.experiments.run import Run
-from setclr.recipes.image import ImageRecipe
 from setclr.recipes.recipe import completed
 from setclr_course.run_page import pictures
 from setclr_course.run_page.measured import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
@@ -39,14 +38,14 @@ def page(
     templates.trim_blocks = templates.lstrip_blocks = True
     templates.filters |= {"thousands": "{:,}".format, "decimal": "{:.1f}".format}
     templates.filters["base64"] = lambda png: base64.b64encode(png).decode()
-    templates.filters["nowhere"] = nowhere
-    command = shlex.join(map(nowhere, shlex.split(command)))
+    recipe = {name: nowhere(x) if isinstance(x, str) else x for name, x in run.recipe.to_dict().items()}
+    source, command = nowhere(source), shlex.join(map(nowhere, shlex.split(command)))
     return templates.get_template("page.html").render(
-        name=name, run=run, recipe=run.recipe, train=train, test=test, measured=measured,
+        name=name, run=run, recipe=recipe, train=train, test=test, measured=measured,
         table=measured.table, source=source, command=command, machine=machine, version=setclr.__version__,
         headings=HEADINGS, K=K, T=PAGE.temperature, neighbours=PAGE.ks, drawn=DRAWN,
         matched=min(MATCHED, len(test)),
-        chance=100 * float(test.labels.bincount().max()) / len(test), changed=changed_fields(run.recipe),
+        chance=100 * float(test.labels.bincount().max()) / len(test), changed=changed_fields(recipe),
         weights=sum(parameter.numel() for parameter in run.encoder.parameters()),
         **drawn_pictures(run, train, test, measured),
     )  # fmt: skip
@@ -68,12 +67,18 @@ def drawn_pictures(run: Run, train: ImageSet, test: ImageSet, measured: Measured
     }
 
 
-def changed_fields(recipe: ImageRecipe) -> list[str]:
+def changed_fields(recipe: dict) -> list[str]:
     """The recipe's fields that differ from the defaults, without those in SAID."""
-    values, defaults = recipe.to_dict().items(), completed({})
-    return [f"{name}={x!r}" for name, x in values if name not in SAID and x != defaults[name]]
+    defaults = completed({})
+    return [f"{name}={x!r}" for name, x in recipe.items() if name not in SAID and x != defaults[name]]
 
 
 def nowhere(text: str) -> str:
-    """The text, with an absolute path at its start or after : or = shortened to its last name."""
-    return re.sub(r"(^|[:=])([/~].*)", lambda found: found[1] + Path(found[2]).name, text, flags=re.DOTALL)
+    """The text, with what may be a path of this machine shortened to its last name.
+
+    A path begins with /, ~, ./ or ../ where no name stands before it. It may hold spaces: it goes on to the
+    last / before the next one. Relative paths such as data/x, and </i>, stay.
+    """
+    begins = r"(?<![\w./~<])(?:[/~](?!\s)|\.\.?/)|(?<=<)[/~](?=[^<>]*/)"
+    first, *paths = re.split(f"(?={begins})", text)
+    return first + "".join(Path(path).name for path in paths)

@@ -160,7 +160,15 @@ def test_what_the_front_end_is_told(panel):
     ("xx", 1, "must be one of 'x', .*got 'xx'"),
     ("x", 2.5, "x must be -2 to 2, got 2.5; the slider ends there"), ("x", -2.5, "must be -2 to 2, got -2.5"),
     ("kind", "lef", "kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"),
-    ("step", 0.5, "step must be a whole number, got 0.5"), ("step", math.nan, "step must be 0 to 2, got nan"),
+    ("step", 0.5, "step must be a whole number, got 0.5; round it"),
+    ("step", math.nan, "step must be 0 to 2, got nan"), ("x", math.inf, "x must be -2 to 2, got inf"),
+    ("x", "0.5", "x must be -2 to 2, got '0.5'; give a number"), ("x", None, "to 2, got None; give a number"),
+    ("x", [0.5], r"x must be -2 to 2, got \[0.5\]; give a number"), ("x", 1j, "got 1j; give a number"),
+    ("scale", "1", "scale must be 0.1 to 10, got '1'; give a number"),
+    ("step", True, "step must be 0 to 2, got True; give a number"), ("step", "2", "got '2'; give a"),
+    ("kind", None, "kind must be one of 'left', 'right', got None"), ("kind", 1, "kind must be .*got 1"),
+    ("kind", ["left"], r"kind must be one of 'left', 'right', got \['left'\]"),
+    ("kind", True, "kind must be one of 'left', 'right', got True"),
 ])  # fmt: skip
 def test_values_beyond_a_control_are_refused_not_clipped(panel, name, value, said):
     ways = [lambda: some(**{name: value}), lambda: panel.row(name, [value])]
@@ -170,6 +178,14 @@ def test_values_beyond_a_control_are_refused_not_clipped(panel, name, value, sai
         with pytest.raises(ValueError, match=said):
             way()
     assert panel.values == some().values
+
+
+def test_a_panel_is_made_with_the_value_that_a_control_would_take():
+    """A whole slider takes 2.0 as 2, whether it is made with it or moved to it."""
+    panel = some(step=2.0, x=np.float32(1))
+    assert [type(panel.values[name]) for name in ("step", "x")] == [int, float]
+    assert panel.widget.shown["words"][-1] == "2"
+    panel.close()
 
 
 def test_a_stop_stays_a_stop_and_the_ends_are_stops():

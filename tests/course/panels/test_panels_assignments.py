@@ -113,6 +113,18 @@ def test_pools_are_matched_as_evaluation_matches_them():
         np.testing.assert_array_equal(found["nearest", 64, page][0][:8], found["nearest", 8, page][0])
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_pools_of_equal_features_are_matched_by_chance(value):
+    a = torch.full((256, 4), value)
+    found = pools.solved(a, a, [8, 64, 256])
+    for size in (64, 256):
+        assert all(pools.accuracy(found, way, size) < 100 * 4 / size for way in pools.WAYS)
+    assert pools.accuracy(found, "one to one", 8) < 50
+    a[:32] = torch.eye(32, 4)[:, :1] + torch.randn(32, 4)  # what differs is found as before
+    found = pools.solved(a, a, [8])
+    assert 100 / 8 <= pools.accuracy(found, "one to one", 8) <= 60
+
+
 def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right_and_too_few_are_refused():
     features, patches = seen_twice()
     panel = panels.matching_pools(features, patches, pool=64, page=3, matching="nearest")

@@ -73,6 +73,18 @@ def test_coupled_patches_say_how_many_find_their_second_view():
     assert [row["frame"] != ["", "", ""] for row in listed] == [True, True, *6 * [False]]
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_coupled_patches_that_are_all_equal_find_their_second_view_by_chance(value):
+    """Their own second view stands before the queue, and as far away: a tie, and no find."""
+    z, faces = torch.full((20, 4), value), torch.zeros(20, 3, 8, 8, dtype=torch.uint8)
+    panel = panels.coupled_patches({"flat": (z[:6], z[6:])}, (faces[:6], faces[6:]), constraint="rows")
+    for queue, most in ((0, 2), (1, 5), (8, 2)):
+        panel.controls["queue"].value = queue
+        assert np.isfinite(panel.solve(panel.values)).all()
+        right = int(re.search(r"(\d+) of 6 patches give their largest share to their own", panel.alt)[1])
+        assert right <= most, queue
+
+
 @pytest.mark.parametrize("epsilon, presses", [(0.2, 2), (0.05, 6), (1.0, 40)])
 def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
     panel, wanted = panels.sand(epsilon=epsilon), constrained(COST, epsilon, presses // 2)

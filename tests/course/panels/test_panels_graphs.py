@@ -15,7 +15,7 @@ from setclr.losses import parse
 from setclr.recipes import GraphRecipe
 from setclr.seeding import seeded
 from setclr_course import panels
-from setclr_course.kit.inner import tv_l1
+from setclr_course.kit.inner import assignment, tv_l1
 from setclr_course.kit.palette import PURPLE
 from setclr_course.panels.clips import clip_strips, moving_camera, nearest_clips, video_column
 from setclr_course.panels.graphs import drawn, molecule_matching
@@ -75,6 +75,18 @@ def test_the_shares_of_matched_molecules_are_the_librarys(first_weights, loss):
         given = parse(LOSSES[loss]).assignment(z)[:6, 6:]
         found = matched.solve(matched.start | {"loss": loss, "six": six, "draw": draw}).shares
         np.testing.assert_allclose(found, given / given.sum(1, keepdim=True).clamp(min=1e-12), atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_molecules_that_all_look_alike_are_matched_by_chance(first_weights, monkeypatch, value):
+    panel = panels.molecule_matching({"first weights": first_weights})
+    panel.whole["first weights"] = np.full((188, 4), value)
+    monkeypatch.setattr(drawn, "embedded", lambda *_: np.full((6, 4), value))
+    for loss in ("assignment", "InfoNCE", "IOT"):
+        panel.controls["loss"].value = loss
+        assert "1 of 6 anchors give most to their own view" in panel.alt, loss
+    shares = np.eye(6)[[0, 1, 2, 3, 5, 4]]  # where nothing ties, the best is taken
+    assert assignment(-shares).tolist() == [0, 1, 2, 3, 5, 4]
 
 
 def test_a_molecule_without_an_atom_is_compared_with_its_random_view(first_weights):

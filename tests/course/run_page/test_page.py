@@ -3,6 +3,7 @@
 import base64
 import io
 import os
+import shlex
 import socket
 import sys
 from contextlib import redirect_stdout
@@ -116,6 +117,35 @@ def test_of_an_absolute_path_the_last_name_stays():
     names = {"/a/b c/d": "d", "folder:/a/b/": "folder:b", "--out=/a/b": "--out=b", "~/x/y": "y", "/": "",
              "--data=folder:/a/b": "--data=folder:b", "data/runs/x": "data/runs/x", "1/2": "1/2"}  # fmt: skip
     assert {text: nowhere(text) for text in names} == names
+
+
+def test_wherever_a_path_stands_in_a_text_only_its_last_name_is_shown():
+    names = {"JPEG q75 of /home/ada l/my cats, (/srv/x)": "JPEG q75 of my cats, (x)",
+             "init='/a/b.pt'": "init='b.pt'", "../ada/x": "x", "folder:~ada/x": "folder:x",
+             "/a/b:/c/d": "b:d", "file:///a/b": "file:b",
+             "of </a/b> and\n/c/d": "of <b> and\nd", "T-shirt/top or 3 / 4": "T-shirt/top or 3 / 4",
+             "<i>75</i>": "<i>75</i>"}  # fmt: skip
+    assert {text: nowhere(text) for text in names} == names
+
+
+def test_no_path_and_no_tag_of_a_recipe_a_command_or_a_name_is_on_the_page(monkeypatch):
+    monkeypatch.setattr(pictures, "plane", lambda *_: None)  # the slowest of the pictures
+    tag, home = "<img src=x onerror=alert(1)>", "/home/ada lovelace"
+    recipe = replace(RECIPE, data=f"folder:{home}/cats{tag}", init=f"{home}/weights{tag}.pt")
+    images = striped(40, tuple(f"{name}{tag}" for name in "ab"), 3)
+    of = a_run()
+    measured = evaluate_all(of, images, images)
+    of.recipe = recipe
+    command = shlex.join(["setclr", "evaluate", f"{home}/runs/{tag}", "--init", recipe.init, "--data",
+                          recipe.data, f"--pixels=JPEG of {home}/sets/x"])  # fmt: skip
+    machine = {"device": f"CPU {tag}", "torch": tag}
+    html = page(f"run {tag}", of, images, images, measured, f"JPEG of {home}/sets/x {tag}", command, machine)
+    assert "<img src=x" not in html and html.count("&lt;img src=x onerror=alert(1)&gt;") >= 8
+    text = Seen(html).text
+    assert "lovelace" not in html and "ada" not in text and "/home" not in text
+    for said in (f"folder:cats{tag}", f"init='weights{tag}.pt'", f"JPEG of x {tag}",
+                 f"evaluate '{tag}' --init", "'--pixels=JPEG of x'"):  # fmt: skip
+        assert said in text, said
 
 
 @pytest.mark.parametrize("classes, channels", [(tuple("ab"), 1), (tuple(f"n{i:08}" for i in range(100)), 3)])

@@ -124,16 +124,17 @@ class matching_pools(Panel):
 def solved(a: "Tensor", b: "Tensor", sizes: list[int]) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
     """Every pool that the sliders can ask for, by (way, size, page): its things, and what each gets.
 
-    The larger pool of a page holds the smaller one: rivals join, nobody leaves.
+    The larger pool of a page holds the smaller one: rivals join, nobody leaves. The second views stand in
+    another order than the first ones, so that ties match nobody with itself.
     """
     similarity = cosines(a, b)
     order = np.random.default_rng(0).permutation(len(similarity))
     found = {}
     for size, page in product(sizes, range(PAGES)):
         pool = np.take(order, page * len(order) // PAGES + np.arange(size), mode="wrap")
-        part = similarity[np.ix_(pool, pool)]
-        found["one to one", size, page] = pool, pool[linear_sum_assignment(-part)[1]]
-        found["nearest", size, page] = pool, pool[part.argmax(1)]
+        part = similarity[np.ix_(pool, others := np.sort(pool))]
+        found["one to one", size, page] = pool, others[linear_sum_assignment(-part)[1]]
+        found["nearest", size, page] = pool, others[part.argmax(1)]
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from setclr_course.kit.controls import log_slider, options, slider
-from setclr_course.kit.inner import scaled
+from setclr_course.kit.inner import largest, scaled
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -68,7 +68,7 @@ class coupled_patches(Panel):
         return scaled(cost, values["epsilon"], *PRESSES[values["constraint"]])
 
     def draw(self, page: Page, values: dict, now: np.ndarray) -> None:
-        (n, m), received, best = now.shape, fair_shares(now), now.argmax(1)
+        (n, m), received, best = now.shape, fair_shares(now), largest(now)
         at, other = np.arange(n), (now - 2 * np.eye(n, m)).argmax(1)
         wrong = best != at
         who = "they" if page.row else candidates(values)
@@ -94,7 +94,7 @@ class coupled_patches(Panel):
 
     def say(self, values: dict, now: np.ndarray) -> str:
         n, received = len(now), fair_shares(now)
-        right = (now.argmax(1) == np.arange(n)).sum()
+        right = (largest(now) == np.arange(n)).sum()
         return (
             f"{values['loss']}, ε = {values['epsilon']:.3g}, fair {values['constraint']}: {right} of {n} "
             f"patches give their largest share to their own second view, all of them together "
@@ -104,9 +104,9 @@ class coupled_patches(Panel):
 
 
 def cost_of(one: ArrayLike, two: ArrayLike) -> np.ndarray:
-    """1 − cosine of (n, E) and (m, E): (n, m)."""
+    """1 − cosine of (n, E) and (m, E): (n, m); 1 where one of the two is 0."""
     a, b = (np.asarray(z, float) for z in (one, two))
-    return 1 - a @ b.T / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
+    return 1 - a @ b.T / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)).clip(1e-24)
 
 
 def fair_shares(shares: np.ndarray) -> np.ndarray:
