@@ -4,6 +4,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # whoever checks a number or a name does not wait for torch
@@ -118,6 +119,13 @@ def finite(name: str, x: "torch.Tensor") -> None:
     """Raises ValueError if x holds NaN or inf; values are checked only on a CPU and outside compiled code."""
     if values_readable(x) and not x.isfinite().all():
         raise ValueError(f"{name} must be finite, got NaN or inf; look for a diverged step")
+
+
+def folder(name: str, value: str | Path | None) -> Path | None:
+    """The path of a folder, or None. Raises ValueError if it is empty: that would be the present folder."""
+    if value == "":
+        raise ValueError(f"{name} must name a folder, got ''; '.' is the present one")
+    return None if value is None else Path(value)
 
 
 def default_device() -> None:

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from setclr import models as models_of
-from setclr.checks import integer
+from setclr.checks import folder, integer
 from setclr.data.writing import replacing
 from setclr.experiments.kinds import first_alone, kind_of, measured_on
 from setclr.recipes import Recipe, loss_schedule
@@ -170,7 +170,7 @@ def pretrain(
         Interrupted: SIGINT (Ctrl-C) or SIGTERM came; training stopped after a whole step.
     Whatever is raised during training, the last checkpoint stays.
     """
-    where, out = choose_device(device), None if out is None else Path(out)
+    where, out = choose_device(device), folder("out", out)
     with ExitStack() as stack:
         state = from_first(lambda: resume_state(recipe, out, resume, stack)) if out else None
         run = run_of(state, str(out), models) if state else None

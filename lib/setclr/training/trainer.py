@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from setclr import views
-from setclr.checks import default_device, integer
+from setclr.checks import default_device, folder, integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import seeded_globals
@@ -173,7 +173,7 @@ class Trainer:
 
         Returns the history, a row for each epoch. Raises what `pretrain` raises; the last checkpoint stays.
         """
-        out = None if out is None else Path(out)
+        out = folder("out", out)
         integer("keep_every", 1 if keep_every is None else keep_every, least=1)
         fork = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with fork, ExitStack() as stack:

@@ -9,9 +9,10 @@ import torch
 from conftest import shifted
 from torch import nn
 
-from setclr import GroCo, InfoNCE, data, views
+from setclr import GroCo, InfoNCE, data, pretrain, views
 from setclr.data import writing
 from setclr.evaluation import features, linear_probe
+from setclr.recipes import ImageRecipe
 from setclr.training import ImageViews, Keys, LoaderViews, LRSchedule, Machine, Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT
 from setclr.training.source import Batches, Batching
@@ -181,6 +182,15 @@ def test_another_default_device_is_refused(call):
     ):
         call()
     call()
+
+
+def test_an_empty_folder_is_not_the_present_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = ImageRecipe("InfoNCE(0.2)", epochs=1, batch=16)
+    for train in (lambda: made().fit(""), lambda: pretrain(recipe, "", data=IMAGES, device="cpu")):
+        with pytest.raises(ValueError, match="out must name a folder, got ''; '.' is the present one"):
+            train()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("workers", [0, 1])
