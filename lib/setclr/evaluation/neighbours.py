@@ -11,7 +11,7 @@ SIMILARITIES = 2**23  # held at once
 ROWS = 8192  # of the bank, compared at once
 VALUES = 2**22  # of a bank, read at once
 CLASSES = 2**20  # at most
-FAR = 40  # powers of two from 1 beyond which features are scaled first
+FAR = 30  # powers of two from 1 beyond which features are scaled first
 
 
 @torch.no_grad()

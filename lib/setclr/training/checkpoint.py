@@ -113,7 +113,7 @@ class Writer:
         fails.
         """
         writable(self.out)
-        for old in () if rows else self.out.glob("epoch-*.pt"):
+        for old in () if rows else self.out.glob("epoch-[0-9]*.pt"):
             old.unlink()
         write_history(self.out, rows)
         write(self.out, self.state())

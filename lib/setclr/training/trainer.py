@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -117,8 +118,8 @@ class Trainer:
             sources.check_classes(source, self.things, loss, head)
         self.epochs, self.lr_schedule = integer("epochs", epochs, least=0), lr_schedule or LRSchedule()
         if self.lr_schedule.warmup > epochs > 0:
-            got, hint = self.lr_schedule.warmup, "it is counted in epochs, as they are"
-            raise ValueError(f"warmup must be at most epochs={epochs}, got {got}; {hint}")
+            got, hint = self.lr_schedule.warmup, "it is counted in epochs; take a shorter one"
+            raise ValueError(f"warmup must be at most {epochs}, the epochs, got {got}; {hint}")
         how = batch if isinstance(batch, Batching) else Batching(batch)
         self.batches = Batches(source.labels, how, seed, self.things)
         for size in (how.size, self.batches.images % how.size):
@@ -283,7 +284,7 @@ class Trainer:
         }  # fmt: skip
         for i, group in enumerate(self.optimiser.param_groups):
             given |= {f"{k}{f' of group {i}' * bool(i)}": x for k, x in group.items() if k not in NO_SETTINGS}
-        return {name: repr(x) for name, x in given.items()}
+        return {name: re.sub(" at 0x[0-9a-f]+", "", repr(x)) for name, x in given.items()}  # of this process
 
     def _parts(self) -> dict[str, Any]:
         """What has a state of its own, by name."""
