@@ -11,6 +11,22 @@ import numpy as np
 import torch
 
 States = tuple  # of the global generators
+WORDS = slice(24, 24 + 624 * 8)  # where the Mersenne Twister's words lie in a state of torch's CPU generator
+
+
+def generator_of(seed: int) -> torch.Generator:
+    """A CPU generator seeded by all bits of `seed`. Up to 2**32 it is `torch.Generator().manual_seed(seed)`.
+
+    torch takes the lower 32 bits alone, so that seeds 1 and 1 + 2**32 would draw the same. From a larger seed
+    NumPy fills the generator's 624 words.
+    """
+    generator = torch.Generator().manual_seed(seed % 2**64)
+    if seed >= 2**32:
+        words = np.random.MT19937(np.random.SeedSequence(seed)).state["state"]["key"].astype(np.int64)
+        state = generator.get_state()
+        state[WORDS] = torch.from_numpy(words).view(torch.uint8)
+        generator.set_state(state)
+    return generator
 
 
 def seeded(*key: int) -> torch.Generator:
@@ -18,15 +34,14 @@ def seeded(*key: int) -> torch.Generator:
 
     The key's length counts too: numpy's SeedSequence alone takes (seed, epoch) and (seed, epoch, 0) as equal.
     """
-    seed = int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0])
-    return torch.Generator().manual_seed(seed)
+    return generator_of(int(np.random.SeedSequence([len(key), *key]).generate_state(1, np.uint64)[0]))
 
 
 @contextmanager
 def drawing(seed: int) -> Iterator[None]:
     """Seed torch's global CPU generator inside, restore it after. For initial weights."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.set_rng_state(generator_of(seed).get_state())
         yield
 
 
@@ -36,11 +51,12 @@ def seeded_globals(*key: int, torch_too: bool = True) -> Iterator[None]:
 
     Without `torch_too` those of NumPy and Python alone.
     """
-    seed, before = seeded(*key).initial_seed(), global_states()
+    generator, before = seeded(*key), global_states()
+    seed = generator.initial_seed()
     try:
         if torch_too:
-            torch.default_generator.manual_seed(seed)
-        np.random.seed(seed % 2**32)
+            torch.set_rng_state(generator.get_state())
+        np.random.seed([seed % 2**32, seed >> 32])
         random.seed(seed)
         yield
     finally:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from setclr.checks import choice, integer
 from setclr.data.folders import FOR_TEST
 from setclr.data.sets import Batch, ImageSet, Views
+from setclr.seeding import generator_of
 from setclr.views import View, recolour
 from setclr.views.numbers import NUMBERS
 
@@ -77,7 +78,7 @@ def two_views(images: ImageSet, seed: int = 0, size: int | None = None) -> Tenso
     both views shows the same thing, and things come in the order of their labels. Raises ValueError if
     fewer than two things have two images.
     """
-    generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
+    generator = generator_of(integer("seed", seed, least=0))
     shuffled = torch.randperm(len(images), generator=generator)
     shuffled = shuffled[images.labels[shuffled].argsort(stable=True)]
     labels = images.labels[shuffled]

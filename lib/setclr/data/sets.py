@@ -18,6 +18,7 @@ from setclr import checks
 from setclr.data.photographs import Photographs
 from setclr.data.streaming import streamed
 from setclr.data_sets import FOLDER, NAMES, SPLITS, known
+from setclr.seeding import generator_of
 from setclr.views import View, apply_all, finish
 from setclr.views.numbers import sent
 
@@ -105,7 +106,7 @@ class ImageSet:
         """
         checks.default_device()
         checks.integer("n", n, least=1, most=len(self), hint=f"the set has {len(self)} images")
-        shuffled = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        shuffled = torch.randperm(len(self), generator=generator_of(seed))
         labels = self.labels[shuffled] + 1  # 0: without a label
         # Deal the shuffled images out class by class: an image's round is its position within its class.
         grouped, counts = labels.argsort(stable=True), labels.bincount()
@@ -193,7 +194,7 @@ def held_out_mask(labels: Tensor, seed: int = 0) -> Tensor:
     more. Raises ValueError if there are fewer than 5, or if none is held out.
     """
     checks.integer("len(train)", len(labels), least=5, hint="a fifth of them is held out")
-    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    shuffled = torch.randperm(len(labels), generator=generator_of(seed))
     grouped = shuffled[labels[shuffled].argsort(stable=True)]
     mask = torch.zeros(len(labels), dtype=torch.bool)
     mask[grouped[4::5]] = True

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from setclr.checks import boolean, default_device, integer, number
 from setclr.evaluation.neighbours import FAR, check_features, in_parts
+from setclr.seeding import generator_of
 
 VALUES = 2**25  # scaled or squared at once
 
@@ -61,7 +62,7 @@ def linear_probe(
         exponent = largest.double().frexp().exponent
         if bool((far := exponent.abs() > FAR).any()):
             banks, asked = (x.double().ldexp(-exponent * far).float() for x in (banks, asked))
-    generator = torch.Generator().manual_seed(integer("seed", seed, least=0))
+    generator = generator_of(integer("seed", seed, least=0))
     unit = torch.stack([(x.new_ones(()) if raw else 1 / root_mean_square(x)).float() for x in banks])
     unit = unit.clamp(max=1e12)[:, None, None]
     shape = K, D + 1, classes  # the bias is the last row

@@ -52,6 +52,7 @@ class Record:
     protocol: str
     precision: str
     compiled: bool | None = None
+    draws: int | None = None
     recipe: dict
     evaluated_with: str | None = None
     machine: dict
@@ -165,8 +166,8 @@ def record(
         epochs=len(run.rows), training_seconds=round(sum(row["seconds"] for row in run.rows), 1),
         pixels=None if run.recipe.kind == "graph" else source, protocol=protocol,
         precision=run.precision or "float32",  # first weights have none
-        compiled=run.compiled, recipe=run.recipe.to_dict(), evaluated_with=command, history=run.rows,
-        machine=describe_machine(run.encoder), diverged=diverged, **more,
+        compiled=run.compiled, draws=run.draws, recipe=run.recipe.to_dict(), evaluated_with=command,
+        history=run.rows, machine=describe_machine(run.encoder), diverged=diverged, **more,
     )  # fmt: skip
     contents = {name: value for name, value in asdict(filled).items() if value is not None}
     with replacing(path) as file:

@@ -31,6 +31,7 @@ from setclr.training.momentum import Keys
 from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.source import Batching
 from setclr.training.trainer import Trainer
+from setclr.views import DRAWS
 
 OnEpoch = Callable[["Run"], dict | None]
 Models = tuple[nn.Module, nn.Module]  # encoder, head
@@ -41,9 +42,9 @@ Features = tuple[np.ndarray, np.ndarray]  # of what was embedded: (N, D) float32
 class Run:
     """A pretraining run: its `recipe`, its `history` so far, and the trained `encoder` and `head`.
 
-    `precision` and `compiled` are what the training used; None before training. `best` are weights to
-    use instead of the last epoch's; None: use the last epoch's. `own`: encoder and head are the user's, not
-    those that the recipe names.
+    `precision`, `compiled` and `draws`, the version of its random numbers, are what the training used; None
+    before training. `best` are weights to use instead of the last epoch's, or None. `own`: encoder and head
+    are the user's, not those that the recipe names.
     """
 
     recipe: Any  # an ImageRecipe, GraphRecipe or VideoRecipe; None if a Trainer without a recipe wrote it
@@ -53,6 +54,7 @@ class Run:
     rows: list[dict] = field(default_factory=list)
     precision: str | None = None
     compiled: bool | None = None
+    draws: int | None = None
     best: dict[str, dict] | None = None
     own: bool = False
 
@@ -73,7 +75,7 @@ class Run:
         """Write recipe, history and weights to the folder `out`, without the state for further training."""
         checkpoint.write_history(Path(out), self.rows)
         weights = {name: part.state_dict() for name, part in self.parts.items()}
-        used = {"precision": self.precision, "compiled": self.compiled}
+        used = {"precision": self.precision, "compiled": self.compiled, "draws": self.draws}
         checkpoint.write(Path(out), {**self.about(), "history": self.rows, **used, **weights})
 
     def keep(self) -> None:
@@ -195,7 +197,7 @@ def pretrain(
                 return None if on_epoch is None else on_epoch(run)
 
             run.rows = list(trainer.fit(out, False, with_history, run.about, scheduled, keep_every))
-            run.precision, run.compiled = trainer.precision.name, trainer.compiled
+            run.precision, run.compiled, run.draws = trainer.precision.name, trainer.compiled, DRAWS
     run.take_best()
     parts = nn.ModuleList([run.encoder, run.head]).to(where).eval()
     parts.to(memory_format=torch.contiguous_format)  # as in a loaded run: the same features to the last bit
@@ -293,6 +295,7 @@ def run_of(state: dict, where: str = "the checkpoint", models: Models | None = N
     else:
         run = new_run(recipe_of(state, where), state["channels"], models)
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
+    run.draws = state.get("draws")
     run.rows, run.best = state["history"], state.get("best")
     for weights in [state] if run.best is None else [run.best, state]:  # those may be taken later
         checkpoint.load(run.parts, weights, where)

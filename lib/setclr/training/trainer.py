@@ -17,7 +17,7 @@ from setclr import views
 from setclr.checks import default_device, folder, integer
 from setclr.losses import Objective, check_labels
 from setclr.losses.temperature import learnt_numbers
-from setclr.seeding import seeded_globals
+from setclr.seeding import generator_of, seeded_globals
 from setclr.training import checkpoint, devices, distributed
 from setclr.training import source as sources
 from setclr.training.devices import Machine
@@ -180,7 +180,8 @@ class Trainer:
         with fork, ExitStack() as stack:
             if out:
                 self._resume(out, resume, stack)
-            torch.manual_seed(self.batches.seed)  # for dropout and the like
+            torch.manual_seed(self.batches.seed % 2**64)  # for dropout and the like
+            torch.set_rng_state(generator_of(self.batches.seed).get_state())
             if self.random:
                 torch.set_rng_state(self.random["cpu"])
                 if "cuda" in self.random and self.device.type == "cuda":

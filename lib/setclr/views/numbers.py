@@ -20,7 +20,7 @@ from setclr import checks
 from setclr.views.pixels import LUMA
 from setclr.views.view import View, check_views
 
-DRAWS = 2
+DRAWS = 3
 """Version of the draws that a seed gives. Raise it when they change; a checkpoint stores it."""
 
 # The columns of the draws: how many uniform numbers a view takes for each operation.

@@ -4,17 +4,19 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from small_runs import FEW, same, tensors, train
 from small_runs import SMALL as TWO_EPOCHS
 
-from setclr import pretrain
+from setclr import pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
+from setclr.experiments.records import read_record, record
 from setclr.experiments.run import new_run
 from setclr.losses import InfoNCE
-from setclr.seeding import seeded
+from setclr.seeding import generator_of, seeded
 from setclr.training import Batching, LRSchedule, Trainer
 from setclr.training.source import Batches
 
@@ -163,3 +165,24 @@ def test_generators_are_functions_of_their_key():
     draw = lambda *key: torch.rand(3, generator=seeded(*key))  # noqa: E731
     assert torch.equal(draw(0, 1, 2), draw(0, 1, 2))
     assert len({tuple(draw(*key).tolist()) for key in [(0, 1), (1, 0), (0, 1, 0), (0,), (0, 0, 1)]}) == 5
+
+
+def test_all_bits_of_a_seed_count():
+    """Of torch's own `manual_seed` the lower 32 count: these two steps of a training drew the same views."""
+    assert torch.equal(generator_of(7).get_state(), torch.Generator().manual_seed(7).get_state())
+    words = np.random.MT19937(np.random.SeedSequence(2**40)).random_raw(701)[
+        1:
+    ]  # NumPy begins a place earlier
+    drawn = torch.empty(700, dtype=torch.int64).random_(0, 2**20, generator=generator_of(2**40))
+    assert drawn.tolist() == (words % 2**20).tolist() and generator_of(2**40).initial_seed() == 2**40
+    first, other = (views.draw([views.View()], 1, seeded(*key)) for key in ((0, 18, 1918), (0, 91, 264)))
+    assert not torch.equal(first, other)
+    one, far = (new_run(replace(SMALL, seed=seed), channels=3) for seed in (1, 1 + 2**32))
+    assert not torch.equal(*(next(run.encoder.parameters()) for run in (one, far)))
+
+
+def test_a_run_and_its_record_name_the_version_of_their_draws(tmp_path):
+    run = train(LEARNT, out=tmp_path)
+    assert run.draws == load_run(tmp_path).draws == views.DRAWS
+    record(tmp_path / "a.json", run, pd.DataFrame(), {}, "original", "setclr evaluate", diverged="loss")
+    assert read_record(tmp_path / "a.json").draws == views.DRAWS
