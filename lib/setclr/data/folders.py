@@ -52,7 +52,12 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     Cost: the folders are listed once; of links, the target is looked up.
     """
     if split == "test" or _splits(root):
-        return by_class(_of_split(root, split), size, stream)
+        found = by_class(_of_split(root, split), size, stream)
+        for beside in listed(root, is_image) if split == "train" else ():
+            if not _split_of(beside) and (is_image(beside) or any(map(is_image, os.listdir(beside)))):
+                hint = "is in no split and passed over; if those beside it are classes, rename them"
+                warnings.warn(f"{printable(beside)} {hint}", stacklevel=2)
+        return found
     paths = images_below(root)
     folders, top = {os.path.dirname(path) for path in paths}, os.fspath(root)
     words = re.findall("[a-z]+", " ".join(folder[len(top) :] for folder in folders).casefold())

@@ -91,6 +91,12 @@ def opened(path: str) -> Iterator[Image.Image]:
 
 def of_many_bits(image: Any) -> bool:
     """Whether values in an opened file have more than 8 bits, of which Pillow would drop the lower ones."""
+    if image.format == "JPEG2000":
+        place = image.fp.tell()
+        image.fp.seek(0)
+        _, found, sizes = image.fp.read(2**20).partition(b"\xff\x4f\xff\x51")
+        image.fp.seek(place)
+        return bool(found) and max(sizes[38::3][: sizes[37]]) & 127 > 7  # each colour's bits less one
     codec, _, _, how = image.tile[0] if image.tile else ("",) * 4
     most = how[1] if image.format == "PPM" and isinstance(how, tuple) else 255
     bits = getattr(image, "tag_v2", {}).get(258, (8,))  # BitsPerSample of a TIFF

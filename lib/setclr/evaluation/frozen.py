@@ -28,7 +28,7 @@ def features(
 
     With several processes (setclr.training.distributed.joined) each embeds its part of the images, in the
     batches that a single process would make, and returns the features of all. All processes must call it,
-    with the same images. Pass shared=False where one process calls it alone, as in `pretrain`'s on_epoch.
+    with the same images; pass shared=False where one calls it alone. In `pretrain`'s on_epoch one does.
 
     >>> import torch
     >>> from torch import nn

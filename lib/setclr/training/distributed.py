@@ -8,6 +8,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from setclr.inner.derivatives import once
 from setclr.losses.base import SetLoss, joined_views
 
 Value = TypeVar("Value")
+ALONE = ContextVar("alone", default=False)
 
 
 def rank() -> int:
@@ -28,8 +30,18 @@ def rank() -> int:
 
 
 def world() -> int:
-    """The number of processes that train together."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    """The number of processes that train together; 1 where this one works `alone`."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() and not ALONE.get() else 1
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """What the first process does inside, the others do not: nothing in it waits for them."""
+    before = ALONE.set(True)
+    try:
+        yield
+    finally:
+        ALONE.reset(before)
 
 
 @contextmanager

@@ -166,8 +166,8 @@ class Trainer:
             resume: resume from the checkpoint in `out` if there is one, also where this Trainer was
                 interrupted; False starts again and replaces it.
             on_epoch: called with the trainer, on the first process, before the first and after every epoch.
-                The dict that it returns after an epoch becomes part of the history's row. Under torchrun it
-                must not call functions that need all processes, such as `features` without shared=False.
+                The dict that it returns after an epoch becomes part of the history's row. Under torchrun
+                what it calls, such as `features`, works on this process alone.
             about: returns plain data that each checkpoint keeps beside the trainer's state.
             before_epoch: called with the number of each epoch, from 0, before it begins, on every process.
             keep_every: also keep the checkpoint of every so many epochs, as out/epoch-10.pt and so on.
@@ -190,7 +190,8 @@ class Trainer:
             stack.callback(lambda: self.random.update(self._random()))  # a second call goes on from there
             self.view_batches = self._view_batches()
             if on_epoch is not None and not self.rows and not self.step and rank() == 0:
-                on_epoch(self)
+                with distributed.alone():
+                    on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
             signals, bar = stack.enter_context(asked_to_stop()), stack.enter_context(self._progress_bar())
             while not self.finished:
@@ -240,7 +241,8 @@ class Trainer:
         row = self.close_epoch()
         if rank():
             return
-        more = (on_epoch(self) if on_epoch is not None else None) or {}
+        with distributed.alone():
+            more = (on_epoch(self) if on_epoch is not None else None) or {}
         watched = {key: float(value) for key, value in more.items()}
         row.update(watched)
         self.watched = watched or self.watched

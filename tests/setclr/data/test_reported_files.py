@@ -1,6 +1,7 @@
 """Folders and files that people reported to other libraries: splits, strays, names, bits, pages, formats."""
 
 import os
+import shutil
 import struct
 import warnings
 import zlib
@@ -95,6 +96,16 @@ def test_one_class_that_lies_deeper_does_not_lose_the_labels_in_silence(tmp_path
         assert load(tree(tmp_path, "cat", "dog/deep")).classes == ()
 
 
+@pytest.mark.parametrize("beside", ["bus", "cover.png"])
+def test_what_lies_beside_splits_is_named(beside, tmp_path):
+    name = tree(tmp_path, "train/cat", "train/dog", "bus")
+    if beside != "bus":
+        shutil.rmtree(tmp_path / "bus")
+        grey_level(tmp_path / beside, 9)
+    with pytest.warns(UserWarning, match=f"{beside} is in no split and passed over; if those"):
+        assert load(name).classes == ("cat", "dog")
+
+
 @pytest.mark.parametrize("stray, said", [
     ("train/cover.png", r"cover\.png is no folder, among class folders; move it into one of them"),
     ("train/cat/more/1.png", "cat/more is no image that can be read"),
@@ -179,6 +190,17 @@ def test_colours_of_16_bits_are_refused_by_name_as_grey_is(name, write, tmp_path
         assert image.mode in ("RGB", "RGBA", "LA"), "Pillow opens it as 8 bits"
     with pytest.raises(ValueError, match=rf"{name} is no image .*mode \w+, are not of 8 bits.; remove or"):
         Photographs([tmp_path / name])
+
+
+def test_a_jpeg_2000_of_16_bits_is_refused_too(tmp_path):
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.jp2")
+    eight, sixteen = (b"\x00\x03" + 3 * bytes([bits - 1, 1, 1]) for bits in (8, 16))  # three colours
+    whole = (tmp_path / "a.jp2").read_bytes()
+    assert whole.count(eight) == 1
+    (tmp_path / "b.jp2").write_bytes(whole.replace(eight, sixteen))
+    assert Photographs([tmp_path / "a.jp2"])[0].shape == (3, 6, 8)
+    with pytest.raises(ValueError, match="b.jp2 is no image .*not of 8 bits"):
+        Photographs([tmp_path / "b.jp2"])
 
 
 def test_formats_of_8_bits_or_fewer_are_taken(tmp_path):

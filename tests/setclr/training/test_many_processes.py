@@ -5,6 +5,7 @@ import socket
 import warnings
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 import torch.multiprocessing as mp
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from setclr import DistributedLoss, models, pretrain, views
 from setclr.data import ImageSet
-from setclr.evaluation import frozen, neighbours
+from setclr.evaluation import features, frozen, neighbours
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import new_run
 from setclr.graphs import GraphSet, load_graphs
@@ -109,8 +110,15 @@ def one_of_two(process: int, port: int, data: dict, results):
         for text in ALIKE:
             found[text, "alike"] = [torch.autograd.grad(parse(text)(all_of(z)), z)[0]
                                     for all_of in (gather, gather_alike)]  # fmt: skip
+        found["watched"] = watched()
         refusals(process)
         results[process] = found
+
+
+def watched() -> pd.DataFrame:
+    """The history of a run whose on_epoch embeds images, which the first process does alone."""
+    embed = lambda run: {"width": features(run.encoder, FEW.images).shape[1]}  # noqa: E731
+    return pretrain(replace(RECIPE, epochs=2), data=FEW, device="cpu", on_epoch=embed).history
 
 
 def mine(x: Tensor, dim: int = 0) -> Tensor:
@@ -265,6 +273,12 @@ def test_batch_norm_of_two_processes_is_that_of_the_whole_batch(together, case):
         parts = torch.cat([found[case][i] for found in together])
         torch.testing.assert_close(parts, wanted, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(together[1][case][2], state)
+
+
+def test_what_watches_on_one_of_two_processes_waits_for_none(together):
+    """`setclr pretrain --knn-every 1` under torchrun waited for ever."""
+    wanted = watched()["width"]
+    assert [list(found["watched"].get("width", ())) for found in together] == [list(wanted), []]
 
 
 def test_features_of_two_processes_are_those_of_one(together):

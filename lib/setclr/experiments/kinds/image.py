@@ -87,7 +87,7 @@ def watch(recipe: ImageRecipe, root: str | Path) -> OnEpoch | None:
     def judge(run: Run) -> dict | None:
         if not run.rows:
             return None
-        percent = matched(run, pairs, shared=False)
+        percent = matched(run, pairs)
         if percent > max((row["matching"] for row in run.rows[:-1]), default=-1.0):
             run.keep()
         return {"matching": percent}
@@ -244,10 +244,10 @@ def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=["matching"])
 
 
-def matched(run: Run, pairs: Tensor, shared: bool = True) -> float:
+def matched(run: Run, pairs: Tensor) -> float:
     """Per cent of pairs (2, n, C, H, W) that are matched by Euclidean distances of the head's outputs."""
     whole = nn.Sequential(run.encoder, run.head)
-    a, b = (features(whole, view, shared=shared) for view in pairs)
+    a, b = (features(whole, view) for view in pairs)
     return 100 * matching_accuracy(a, b, "euclidean")
 
 
