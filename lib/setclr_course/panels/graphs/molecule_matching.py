@@ -8,11 +8,9 @@ import numpy as np
 from setclr.experiments import Run, pretrain
 from setclr.recipes import GraphRecipe
 from setclr_course.kit import losses
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREEN, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.panels.graphs import drawn
 from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 
