@@ -16,11 +16,14 @@ import numpy as np
 from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of, told_of_twin
-from setclr_course.kit.controls import Control, Knob, Slider, minus
+from setclr_course.kit.controls import Control, Knob, Slider, log_slider, minus, options, slider
 from setclr_course.kit.front import Front, address, both
 from setclr_course.kit.handles import Handle
-from setclr_course.kit.scene import Page
+from setclr_course.kit.scene import Mark, Page, Piece, Plot
 from setclr_course.kit.still import HEADING, Column, Picture
+
+# What panels are made of: their files have it from here.
+__all__ = ["Mark", "Page", "Panel", "Piece", "Plot", "Slider", "log_slider", "options", "slider"]
 
 COLUMN = 317  # pixels across of each picture in a row
 
@@ -78,8 +81,7 @@ class Panel:
         for name, value in initial.items():
             initial[name] = self.knobs[choice("control", name, self.knobs)].taken(name, value)
         self.controls = {name: Control(self, name, knob) for name, knob in self.knobs.items()}
-        self.values = {name: knob.start for name, knob in self.knobs.items()} | initial
-        self.start = self.values
+        self.start = self.values = {name: knob.start for name, knob in self.knobs.items()} | initial
         self._front: Front | None = None
         self.scene, self.handles, self.alt, self.pictures = self.seen(self.values)
 

@@ -1,5 +1,6 @@
 """Tables that compare losses by their records: means with spread, and corrected tests of all pairs."""
 
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -78,16 +79,22 @@ def pairs(runs: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     (`search.statistics`). The intervals are Bonferroni's, which is a little stricter than Holm's
     test: a pair may pass the test with 0 just inside its interval.
     """
+    learnt = runs[~runs["collapsed"]]
     tables = []
     for metric in metrics_of(runs):
-        wide = runs[~runs["collapsed"]].pivot(index="seed", columns="name", values=metric)
-        both = {couple: wide[list(couple)].dropna() for couple in combinations(wide.columns, 2)}
-        both = {couple: found for couple, found in both.items() if len(found) > 1}
-        rows = [
-            {"metric": metric, "a": a, "b": b, "seeds": len(found),
-             **paired(found[a], found[b], level, len(both))._asdict()}
-            for (a, b), found in both.items()
-        ]  # fmt: skip
-        table = pd.DataFrame(rows, columns=["metric", "a", "b", "seeds", "difference", "low", "high", "p"])
-        tables.append(table.assign(holm=holm(table["p"])))
-    return pd.concat(tables, ignore_index=True)
+        wide = learnt.pivot(index="seed", columns="name", values=metric)
+        tables.append(told_apart(wide, combinations(wide.columns, 2), level).assign(metric=metric))
+    columns = ["metric", "a", "b", "seeds", "difference", "low", "high", "p", "holm"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def told_apart(wide: pd.DataFrame, couples: Iterable[tuple[str, str]], level: float = 0.95) -> pd.DataFrame:
+    """These couples of columns of a table (seeds, names), as one family of questions: see `pairs`."""
+    both = {couple: wide[list(couple)].dropna() for couple in couples}
+    both = {couple: found for couple, found in both.items() if len(found) > 1}
+    rows = [
+        {"a": a, "b": b, "seeds": len(found), **paired(found[a], found[b], level, len(both))._asdict()}
+        for (a, b), found in both.items()
+    ]
+    table = pd.DataFrame(rows, columns=["a", "b", "seeds", "difference", "low", "high", "p"])
+    return table.assign(holm=holm(table["p"]))

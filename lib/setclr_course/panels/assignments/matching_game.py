@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import slider
 from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, WHITE, YELLOW
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, slider
 from setclr_course.panels.assignments.things import distances, placed, places
 
 N = len(NAMES)

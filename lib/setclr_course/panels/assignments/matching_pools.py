@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, DUSK, GREEN, GREY, OCHRE, ORANGE, PINE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
 from setclr_course.panels.assignments.things import cosines, given
 
 if TYPE_CHECKING:

@@ -3,11 +3,9 @@
 
 import numpy as np
 
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import swapped
 from setclr_course.kit.palette import DUSK, GREY, INK, OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.panel import Page, Panel, Plot, log_slider, slider
 
 GAP = np.linspace(-2, 2, 201)  # d⁻ − d⁺ of cosine distances; right of 0 the order is correct
 TOP = 6  # of all axes

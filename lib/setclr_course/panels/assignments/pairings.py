@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import softmax
 from setclr_course.kit.palette import INK, OF_LOSS, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, slider
 from setclr_course.panels.assignments.things import distances, placed, places
 
 N = len(NAMES)

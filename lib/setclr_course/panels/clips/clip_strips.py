@@ -8,10 +8,8 @@ from torch import cat
 from setclr import views
 from setclr.seeding import seeded
 from setclr.video import VideoSet, clip_views, load_videos, video_views
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, GREEN, INK, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.panel import Mark, Page, Panel, Plot, options, slider
 
 KINDS = {
     "one view for all frames": "All frames of a clip have one view, so what moves in it is the camera.",

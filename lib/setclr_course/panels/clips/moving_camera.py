@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike
 from PIL import Image
 
 from setclr.data.patches import photograph
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import tv_l1
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.papers.moving import Camera, camera_flow, drive, film, looked_at
 
 FRAMES, SIDE, WIDTH = 12, 32, 64  # of a clip; pixels of a frame; pixels of the photograph that it shows

@@ -7,11 +7,9 @@ import numpy as np
 from torch import Tensor
 
 from setclr.video import VideoSet, load_videos, to_pixels
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, GREY, INK, OF_CLASS, PINE, SIGN_OF_CLASS, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Piece
+from setclr_course.kit.panel import Page, Panel, Piece, options, slider
 
 COUNT = 5
 THINGS = ("motion", "photograph")

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from setclr_course.kit.controls import options
 from setclr_course.kit.palette import BLUE, GREY, INK
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.papers.tables import recorded, video_scores
 

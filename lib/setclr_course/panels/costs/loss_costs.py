@@ -7,10 +7,8 @@ import numpy as np
 
 from setclr.losses import BY_NAME
 from setclr_course import costs
-from setclr_course.kit.controls import options
 from setclr_course.kit.palette import INK
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options
 from setclr_course.panels.costs import cost_pictures
 from setclr_course.panels.costs.cost_pictures import Table, colour_of, in_words, middles, nearest, quartiles
 

@@ -10,10 +10,8 @@ import numpy as np
 from setclr.losses import BY_NAME
 from setclr.recipes.image import ImageRecipe
 from setclr_course import costs
-from setclr_course.kit.controls import options
 from setclr_course.kit.palette import INK
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options
 from setclr_course.panels.costs import cost_pictures
 from setclr_course.panels.costs.cost_pictures import colour_of, in_words, is_term, quartiles
 

@@ -8,10 +8,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from setclr import models
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, GREEN, GREY, INK, PALE, PURPLE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, options, slider
 
 IMAGES = 1_281_167  # of ImageNet's training set
 PLANS = {"2x224": (2, 0), "3x224": (3, 0), "4x224": (4, 0), "2x224+6x96": (2, 6)}  # groco, table 5

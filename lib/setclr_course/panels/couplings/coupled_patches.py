@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.inner import largest, scaled
 from setclr_course.kit.palette import VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
 
 if TYPE_CHECKING:

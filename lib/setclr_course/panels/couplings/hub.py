@@ -6,11 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import log_slider
 from setclr_course.kit.inner import scaled
 from setclr_course.kit.palette import BLUE, SKY
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider
 from setclr_course.panels.couplings.buckets import BUCKETS, HUB, KNOBS, N, cost, draw_sand, placed
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 

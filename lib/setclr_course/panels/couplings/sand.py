@@ -6,10 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.inner import scaled
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, options, slider
 from setclr_course.panels.couplings.buckets import KNOBS, N, cost, draw_sand, placed
 from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
 

@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import BLUE, GREY, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, slider
 from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 ROUNDS = 30

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch.nn.functional import normalize
 
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.few_patches import unlearned_pair
 from setclr_course.kit.inner import dual, rbf, sparsemax, top_probability
 from setclr_course.kit.palette import BLUE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
 from setclr_course.kit.tiles import tiles
 
 NEGATIVES = 10

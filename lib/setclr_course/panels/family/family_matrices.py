@@ -4,8 +4,7 @@ import numpy as np
 
 from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel
 from setclr_course.panels.family import batch
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, NAMES
 

@@ -8,10 +8,8 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.circle import RADII, unit
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Circle
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
 from setclr_course.panels.family import plane
 from setclr_course.panels.family.batch import FAMILY
 from setclr_course.panels.family.plane import CONTROLS, POINTS, N, control

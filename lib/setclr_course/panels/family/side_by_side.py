@@ -7,8 +7,7 @@ import numpy as np
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.circle import unit
 from setclr_course.kit.palette import OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel
 from setclr_course.panels.family import plane
 from setclr_course.panels.family.batch import SIX, smoothing_slider
 

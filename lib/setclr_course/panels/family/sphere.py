@@ -7,11 +7,9 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.circle import unit
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.losses import gradient
 from setclr_course.kit.palette import GREY, INK, PALE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.panel import Mark, Page, Panel, Plot, options, slider
 from setclr_course.panels.family.batch import SIX
 from setclr_course.panels.family.plane import POINTS, N, called, draw_table, row_shares
 

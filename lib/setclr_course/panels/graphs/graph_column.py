@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from setclr.recipes import PUBLISHED
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import GREY, INK, MIST, OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.papers.tables import graph_curves, recorded
 

@@ -8,11 +8,9 @@ import numpy as np
 from setclr.experiments import Run, pretrain
 from setclr.recipes import GraphRecipe
 from setclr_course.kit import losses
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.inner import assignment
 from setclr_course.kit.palette import GREEN, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.panels.graphs import drawn
 from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 
@@ -68,6 +66,8 @@ class molecule_matching(Panel):
             return Matched(views, np.eye(N)[assignment(-S[:N, N:])])
         loss, *parameters = LOSSES[values["loss"]]
         given = loss(S, *parameters).shares[:N, N:]
+        if values["loss"] == "GroCo":  # its network, where the positive comes last, would favour it in a tie
+            given = evened(given, S[:N, N:].round(9))
         return Matched(views, given / given.sum(1, keepdims=True).clip(1e-12))
 
     def draw(self, page: Page, values: dict, now: Matched) -> None:
@@ -101,3 +101,9 @@ class molecule_matching(Panel):
             f"{said}anchor {row + 1} gives {shares[row, first]:.0%} to {mostly}. {right} of {N} anchors give "
             f"most to their own view, on average {shares.diagonal().mean():.0%}."
         )
+
+
+def evened(shares: np.ndarray, similarity: np.ndarray) -> np.ndarray:
+    """Shares (n, m) of which views that are as near to an anchor get the same, their mean."""
+    tied = similarity[:, :, None] == similarity[:, None]
+    return (tied * shares[:, None]).sum(2) / tied.sum(2)

@@ -8,11 +8,9 @@ import torch
 from setclr.experiments import Run, pretrain
 from setclr.graphs import keep_nodes
 from setclr.recipes import GraphRecipe
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import DUSK, GREEN, GREY, INK, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.panels.graphs import drawn
 from setclr_course.panels.graphs.drawn import HIGH, WIDE, Shown, draw_atoms
 

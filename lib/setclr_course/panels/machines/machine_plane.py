@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from contourpy import contour_generator
 
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.handles import Segment
 from setclr_course.kit.inner import dual, rbf
 from setclr_course.kit.palette import BLUE, FIELD, INK, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, options, slider
 
 NEGATIVES = np.array(
     [[0.1, 0.1], [-0.2, 0.9], [0.3, -0.8], [-0.6, -0.2], [-0.9, 0.5], [-0.5, -1.1], [-1.3, -0.4],

@@ -6,11 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import delta, dual
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, slider
 from setclr_course.panels.machines.long_bars import long_bars
 from setclr_course.panels.machines.solvers import objective, unbounded
 

@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from torch import Generator, float64, randn
 
-from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.inner import delta, dual, rbf
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, OCHRE, PINE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options
 from setclr_course.panels.machines.solvers import objective, unbounded
 
 N, ROUNDS, RIDGE = 39, 1000, 0.1  # negatives, steps, λ

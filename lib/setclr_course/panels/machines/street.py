@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import DUSK, FIELD, GREY, INK, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, slider
 from setclr_course.panels.machines.long_bars import long_bars
 
 SIDE = 2.0  # points can be dragged from −SIDE to SIDE

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setclr.evaluation import pixels
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.few_patches import few_patches
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.inner import dual
 from setclr_course.kit.palette import BLUE, GREEN, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page, Plot
+from setclr_course.kit.panel import Page, Panel, Plot, log_slider, slider
 from setclr_course.kit.tiles import tiles
 
 WIDE, HIGH = 1.12, 1.36  # a tile's width and height, in widths of an image

@@ -8,8 +8,7 @@ import numpy as np
 from setclr.checks import choice
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.palette import DUSK, GREY, PALE, PURPLE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel
 from setclr_course.panels.sets.two_views import FIRST, SPREAD, Ring, wrapped
 
 ORDERS = np.array(list(permutations(range(6))))  # every matching; the first is the true one

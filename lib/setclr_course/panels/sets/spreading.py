@@ -6,10 +6,8 @@ import numpy as np
 
 from setclr_course.kit.atlas import STOPS, evenly
 from setclr_course.kit.circle import unit
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import DUSK, GREY, OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, slider
 from setclr_course.panels.sets.descent import BETAS, GRID, STEPS, path
 from setclr_course.panels.sets.two_views import draw_views
 

@@ -4,10 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import GREY, INK, PALE, PURPLE, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, slider
 
 FIRST = (1, 2, 3, 5, 6)  # by size; it stands still
 SECOND = (1, 2, 4, 5, 7)

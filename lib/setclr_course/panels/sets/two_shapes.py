@@ -8,8 +8,7 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.palette import GREY, PURPLE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel
 from setclr_course.panels.sets.two_views import Ring
 
 

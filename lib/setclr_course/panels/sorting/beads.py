@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.kit.panel import Mark, Page, Panel, Piece, log_slider, slider
 from setclr_course.panels.sorting.five import FIVE, PLACES, beside, draw_signs, faces, spread
 
 BLUE = OF_LOSS["InfoNCE"]

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from setclr.checks import choice
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.kit.panel import Mark, Page, Panel, Piece, log_slider, slider
 from setclr_course.panels.sorting.five import FIVE, beside, draw_signs, faces, spread
 from setclr_course.panels.sorting.walk import DRAWN, STEPS, walk
 

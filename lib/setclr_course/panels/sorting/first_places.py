@@ -6,10 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, photographs, two_views
-from setclr_course.kit.controls import log_slider, options, slider
 from setclr_course.kit.palette import BLUE, DUSK, GREY, INK, MIST, OCHRE, ORANGE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Piece
+from setclr_course.kit.panel import Mark, Page, Panel, Piece, log_slider, options, slider
 from setclr_course.panels.sorting.five import beside, spread
 from setclr_course.panels.sorting.groups import K, Sorting, groco, info_nce
 from setclr_course.panels.sorting.network import brief

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.palette import GREY, ORANGE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, slider
 from setclr_course.panels.sorting.five import beside
 from setclr_course.panels.sorting.network import Run, brief, run
 from setclr_course.panels.sorting.wires import draw_wires

@@ -6,11 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import swapped
 from setclr_course.kit.palette import DUSK, GREY, INK, OCHRE, ORANGE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, slider
 from setclr_course.panels.sorting.five import beside, spread
 
 LOOKS = 2 * np.linspace(-1, 1, 81) ** 3  # differences, most of them near 0

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from setclr_course.kit.controls import log_slider
 from setclr_course.kit.palette import GREY, INK, OF_LOSS
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider
 
 NEAR = 0.8  # similarity of the near negative to the anchor; that of the far ones is 0
 MANY = np.geomspace(1, 1024, 61)  # far negatives

@@ -7,12 +7,10 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.circle import unit
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.handles import Circle
 from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import GREEN, GREY, INK, OF_LOSS, PINE, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, log_slider, slider
 from setclr_course.panels.sparse.candidates import faces
 
 ANGLES = dict(zip(NAMES, (25, 60, -80, -150, 115, -55)))  # degrees from the anchor, which is on the right

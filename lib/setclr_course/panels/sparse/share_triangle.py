@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
-from setclr_course.kit.controls import log_slider, slider
 from setclr_course.kit.inner import softmax, sparsemax
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, PINE, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.panel import Mark, Page, Panel, Plot, log_slider, slider
 
 THREE = NAMES[:3]
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])  # where one of three has everything

@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from setclr_course.kit.cast import NAMES
-from setclr_course.kit.controls import slider
 from setclr_course.kit.inner import level
 from setclr_course.kit.palette import BLUE, GREEN, INK, MIST, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, slider
 from setclr_course.panels.sparse.candidates import faces
 
 HEIGHTS = dict(zip(NAMES, (0.85, 0.55, 0.75, -0.4, 0.3, 0.65)))  # the similarity of each to the anchor

@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike
 
 from setclr.data import ImageSet
 from setclr.evaluation import knn
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import few_patches, unlearned
 from setclr_course.kit.palette import VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, options, slider
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.shades import draw_shades
 

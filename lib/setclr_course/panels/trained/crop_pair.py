@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from setclr.data.patches import PHOTOGRAPHS
-from setclr_course.kit.controls import slider
 from setclr_course.kit.palette import BLUE, GREEN, ORANGE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, slider
 from setclr_course.panels.trained.coarse import coarse, greyed
 
 SMALL = 0.09  # of the photograph's area, that of a mean small crop of GroCo

@@ -11,12 +11,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from setclr.data import ImageSet
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import few_patches, unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import INK, OF_CLASS, SIGN_OF_CLASS, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.coarse import coarse
 

@@ -10,12 +10,10 @@ from PIL import Image
 
 from setclr.data import ImageSet
 from setclr.data.patches import PHOTOGRAPHS, altered, cut, photo_windows, photograph
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.few_patches import unlearned
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import GREEN, PINE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.kit.tiles import tiles
 from setclr_course.panels.trained.coarse import coarse
 

@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from setclr_course.kit.controls import log_slider, options
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, GREY, PALE, PINE, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, log_slider, options
 from setclr_course.panels.trained.comparison import PROBE_FIRST, Records, learnt, made_up, pairs
 
 ALL, LEARNT = "all", "those that learnt"

@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, PALE, VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, options, slider
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
 from setclr_course.panels.trained.rulers import holding, ring, round_ones
 

@@ -10,10 +10,8 @@ from PIL import Image
 from setclr import views
 from setclr.data.patches import PHOTOGRAPHS
 from setclr.seeding import seeded
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLUE, OCHRE, ORANGE, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.panels.trained.coarse import coarse, greyed
 
 FULL, LOCAL, SIDES, DRAWS = 2, 6, (224, 96), 8

@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import VERMILION, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, options, slider
 from setclr_course.panels.trained.shades import draw_shades
 from setclr_course.papers.normals import NormalMaps, angular_errors
 

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import BLACK, DUSK, GREEN, PALE, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, options, slider
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained.comparison import MEASURES, colour_of
 from setclr_course.panels.trained.rulers import holding, ring, rows_plot
@@ -153,16 +151,13 @@ def rows_of(figure: tuple[pd.DataFrame, pd.DataFrame], column: str, pairs: pd.Da
 
 
 def told_apart(frame: pd.DataFrame, base: str, column: str) -> pd.DataFrame:
-    """The gaps to this row of all others that share two seeds with it: `difference`, `low`, `high`, `p`, and
-    `holm`, p adjusted for all of them."""
-    from setclr_course.search.statistics import holm, paired  # in a package that needs torch
+    """The gaps to this row of all others that share two seeds with it, as `search.comparing.pairs` has them:
+    one family of questions."""
+    from setclr_course.search import comparing  # in a package that needs torch
 
     wide = frame.pivot(index="seed", columns="row", values=column)[frame["row"].unique()]
-    both = {row: wide[[row, base]].dropna() for row in wide.columns.drop(base)}
-    both = {row: x for row, x in both.items() if len(x) > 1}
-    tests = {row: paired(x[row], x[base], questions=len(both))._asdict() for row, x in both.items()}
-    table = pd.DataFrame.from_dict(tests, "index", columns=["difference", "low", "high", "p"])
-    return table.assign(holm=holm(table["p"]))
+    couples = [(row, base) for row in wide.columns.drop(base)]
+    return comparing.told_apart(wide, couples).set_index("a")
 
 
 def final(runs: pd.DataFrame) -> tuple[Figures, pd.DataFrame]:

@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.palette import GREY, MIST, WHITE
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, options, slider
 from setclr_course.kit.seeds import seed_rows
 from setclr_course.panels.trained import comparison
 from setclr_course.panels.trained.comparison import PROBE_FIRST, Records, accuracies, colour_of, fall

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from setclr_course.kit.controls import Slider, log_slider
 from setclr_course.kit.palette import DUSK, FIELD, GREY, INK, OF_LOSS, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Page
+from setclr_course.kit.panel import Page, Panel, Slider, log_slider
 from setclr_course.panels.trained.rulers import holding, round_ones
 from setclr_course.panels.trained.short_trainings import BETAS, TEMPERATURES, Grid, Outcome, made_up
 

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from setclr_course.kit.controls import options, slider
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.palette import BLACK, GREEN, INK, OF_LOSS, VERMILION
-from setclr_course.kit.panel import Panel
-from setclr_course.kit.scene import Mark, Page
+from setclr_course.kit.panel import Mark, Page, Panel, options, slider
 from setclr_course.kit.tiles import thumbnails
 from setclr_course.panels.trained.film import Film, made_up
 from setclr_course.panels.trained.likeness import likeness
