@@ -73,13 +73,6 @@ def test_alteration_stays_within_its_bounds():
     assert 31 * 0.6 * 0.5 - 1 <= min(spread) < 15 and 45 < max(spread) <= 31 * 1.4 * 1.5 + 1
 
 
-def test_photo_patches_are_hard_for_raw_pixels_but_not_hopeless():
-    """0.25 measured; chance is 0.056."""
-    train, test = (made("photo", split) for split in patches.SPLITS)
-    found = evaluation.knn(pixels(train.images), train.labels, pixels(test.images), 10, 0.1)
-    assert 0.20 < (found == test.labels).float().mean() < 0.40
-
-
 def test_everyone_has_the_same_stereo_patches_in_pairs_left_views_first():
     for split, n in (("train", 1141), ("test", 1343)):
         some = made("stereo", split)

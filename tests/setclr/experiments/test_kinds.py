@@ -1,8 +1,6 @@
 """Images, graphs and videos side by side: one engine does for each of them what it does for the others."""
 
 import json
-import os
-import signal
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -13,10 +11,9 @@ import av
 import numpy as np
 import pytest
 import torch
-import torch.multiprocessing as mp
 from conftest import shifted
 from pictures import saved, smooth
-from small_runs import at_step, killed_at, same
+from small_runs import killed_at, same
 from torch import nn
 from torch.utils.data import Dataset
 from torch_geometric.nn import global_mean_pool
@@ -110,23 +107,12 @@ def here(monkeypatch):
     return of
 
 
-def dying(kind: str, out: str, step: int) -> None:
-    """A run whose process is killed after so many steps, of which each wrote a checkpoint."""
-    torch.set_num_threads(1)
-    with at_step(step, lambda _: os.kill(os.getpid(), signal.SIGKILL), every_step=True):
-        pretrain(RECIPES[kind], out, data=things(kind))
-
-
-@pytest.mark.processes
 @KINDS
-def test_killed_and_resumed_is_never_killed(kind, finished, tmp_path):
-    for step in (1, 5):
-        out = tmp_path / str(step)
-        process = mp.get_context("spawn").Process(target=dying, args=(kind, str(out), step))
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL and checkpoint.read(out)["step"] <= step
-        assert same(pretrain(RECIPES[kind], out, data=things(kind)), finished(kind)[0])
+@pytest.mark.parametrize("step", [1, 5])
+def test_killed_and_resumed_is_never_killed(kind, step, finished, tmp_path):
+    killed_at(step, lambda: pretrain(RECIPES[kind], tmp_path, data=things(kind)))
+    assert checkpoint.read(tmp_path)["step"] <= step
+    assert same(pretrain(RECIPES[kind], tmp_path, data=things(kind)), finished(kind)[0])
 
 
 def test_graphs_in_bf16_train_and_clips_on_a_cpu_are_refused():
@@ -381,5 +367,3 @@ def test_views_of_several_sizes_go_through_the_encoder_size_by_size():
 def test_items_that_are_no_views_are_named(item, said):
     with pytest.raises(ValueError, match=said):
         ready(Ready(item)).fit()
-    with pytest.raises(ValueError, match="dataset must be a Dataset with a length"):
-        LoaderViews(5)
