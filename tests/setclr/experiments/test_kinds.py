@@ -108,10 +108,9 @@ def here(monkeypatch):
 
 
 @KINDS
-@pytest.mark.parametrize("step", [1, 5])
-def test_killed_and_resumed_is_never_killed(kind, step, finished, tmp_path):
-    killed_at(step, lambda: pretrain(RECIPES[kind], tmp_path, data=things(kind)))
-    assert checkpoint.read(tmp_path)["step"] <= step
+def test_killed_and_resumed_is_never_killed(kind, finished, tmp_path):
+    killed_at(5, lambda: pretrain(RECIPES[kind], tmp_path, data=things(kind)))  # in the second of three epochs
+    assert checkpoint.read(tmp_path)["step"] <= 5
     assert same(pretrain(RECIPES[kind], tmp_path, data=things(kind)), finished(kind)[0])
 
 

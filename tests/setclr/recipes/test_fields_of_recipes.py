@@ -83,11 +83,9 @@ def test_stages_of_a_schedule_are_read():
 
 
 @pytest.mark.parametrize("text", [
-    "bandwidth", "bandwidth: 3, 2 from 9, 1 from 8", "bandwidth: 3, 2 from -1", "C: 1; C: 2",
-    *(f"bandwidth:{values}" for values in (
-        "", "two", "{[]}", "[" * 5000, "-" * 5000 + "1", "3 from 2", "3, 2",
-        "3, 2 from 1.5", "3, 2 from 1 from 2",
-    )),
+    "bandwidth", "bandwidth: 3, 2 from 9, 1 from 8", "bandwidth: 3, 2 from -1", "C: 1; C: 2", "bandwidth:",
+    "bandwidth:two", "bandwidth:{[]}", "bandwidth:3 from 2", "bandwidth:3, 2", "bandwidth:3, 2 from 1.5",
+    "bandwidth:" + "[" * 5000, "bandwidth:" + "-" * 5000 + "1", "bandwidth:3, 2 from 1 from 2",
 ])  # fmt: skip
 def test_other_texts_of_a_schedule_are_refused(text):
     part = re.escape(repr(text.split("; ")[-1]))
