@@ -109,7 +109,7 @@ def here(monkeypatch):
 
 @KINDS
 def test_killed_and_resumed_is_never_killed(kind, finished, tmp_path):
-    killed_at(5, lambda: pretrain(RECIPES[kind], tmp_path, data=things(kind)))  # in the second of three epochs
+    killed_at(5, lambda: pretrain(RECIPES[kind], tmp_path, data=things(kind)))  # in the second epoch
     assert checkpoint.read(tmp_path)["step"] <= 5
     assert same(pretrain(RECIPES[kind], tmp_path, data=things(kind)), finished(kind)[0])
 
