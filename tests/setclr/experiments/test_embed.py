@@ -76,17 +76,15 @@ def test_the_side_a_run_was_trained_on():
         assert side_of(new_run(replace(RECIPE, data=name, **more), 3)) == side
 
 
-def test_places_and_sizes_that_cannot_be_are_refused(photographs):
+@pytest.mark.parametrize("place, change, message", [
+    ("photographs", {}, "size must be given: the run was trained on a folder.*--size"),
+    ("photographs", {"size": 24, "batch": 0}, "batch must be an integer >= "),
+    ("photographs/.cache", {"size": 24}, "has no image files"), ("moved", {"size": 24}, "moved is no folder"),
+])  # fmt: skip
+def test_places_and_sizes_that_cannot_be_are_refused(photographs, place, change, message):
     (photographs / ".cache" / "thumb.png").unlink()
-    for place, change, message in (
-        (photographs, {}, "size must be given: the run was trained on a folder.*--size"),
-        (photographs, {"size": 4}, "size must be an integer >= "),
-        (photographs, {"size": 24, "batch": 0}, "batch must be an integer >= "),
-        (photographs / ".cache", {"size": 24}, "has no image files"),
-        (photographs / "moved", {"size": 24}, "moved is no folder"),
-    ):
-        with pytest.raises((ValueError, FileNotFoundError), match=message):
-            embed_folder(new_run(replace(RECIPE, data="folder:x"), 3), place, **change)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        embed_folder(new_run(replace(RECIPE, data="folder:x"), 3), photographs.parent / place, **change)
 
 
 def trained(folder: Path, name: str, channels: int = 3) -> tuple[nn.Module, dict]:
