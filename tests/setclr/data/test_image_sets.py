@@ -87,6 +87,7 @@ def test_a_class_of_one_image_is_trained_on():
     (dict(name="svhn", split="unlabelled"), "split must be one of 'train', 'test', got 'unlabelled'"),
     (dict(name="mnist", size=32), "size must be left out for mnist, got 32"),
     (dict(name="photo-patches", stream=False), "stream must be left out for photo-patches, got False"),
+    *((dict(name=name), f"got '{name}'; .*a folder of images is folder:PATH") for name in ("./x", "x")),
     (dict(name="folder:x", stream=1), "stream must be True or False, got 1"),
     (dict(name="folder:x", verify=1), "verify must be True or False, got 1"),
 ])  # fmt: skip

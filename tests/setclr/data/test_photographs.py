@@ -94,15 +94,6 @@ def test_crops_of_photographs_of_many_sizes_are_torchvisions(three, tmp_path):
                 assert torch.equal(x[place, i], F.pil_to_tensor(want))
 
 
-def test_a_photograph_is_decoded_once_for_all_its_views(square, monkeypatch):
-    opened = []
-    monkeypatch.setattr(
-        Image, "open", lambda path, real=Image.open, **how: opened.append(path) or real(path, **how)
-    )
-    square[1].crops([0, 3], TWO, draw(TWO, 2, shifted()))
-    assert len(opened) == 4  # its header, for its size, and its pixels
-
-
 @pytest.fixture
 def decoded(monkeypatch):
     """The sizes of the pictures from which crops are cut."""

@@ -24,7 +24,7 @@ from torchvision.transforms.functional import pil_to_tensor
 from setclr.data import ImageSet, Photographs, load
 from setclr.data.streaming import streamed
 from setclr.training import ImageViews
-from setclr.training.source import item_of, labels_of
+from setclr.training.source import item_of
 from setclr.views import View, draw, finish
 
 TWO = (View(size=16), View(size=8), View(size=16, blur=1.0))
@@ -88,6 +88,9 @@ def test_an_error_is_the_same_from_any_process(files, tmp_path, workers):
     with pytest.raises(ValueError) as caught:
         next(made)
     assert re.fullmatch(rf"{bad} is no image that can be read .*replace it", str(caught.value))
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="workers must be .*got"):
+            next(seen(files, TWO, batches(), wrong))
     given = [(torch.tensor([0, 1]), draw(TWO, 3, shifted()))]
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
         list(seen(files, TWO, given, workers))
@@ -110,12 +113,6 @@ def test_a_killed_worker_is_said_to_be_one(files, monkeypatch):
     monkeypatch.setattr(Photographs, "crops", lambda *_: os._exit(9))
     with pytest.raises(MemoryError, match=r"a worker process was killed .*/dev/shm.*fewer workers"):
         list(seen(files, TWO, batches(), 1))
-
-
-def test_bad_arguments_are_refused(files):
-    for workers in (-1, 1.5, True):
-        with pytest.raises(ValueError, match="workers must be .*got"):
-            next(seen(files, TWO, batches(), workers))
 
 
 @pytest.mark.gpu
@@ -162,17 +159,6 @@ def in_files(memory, tmp_path) -> ImageSet:
     return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
 
 
-def test_parts_of_files_are_files_with_the_same_pixels(memory, in_files):
-    source = in_files
-    assert isinstance(memory.images, torch.Tensor) and isinstance(source.images, Photographs)
-    assert torch.equal(source.sample(4).images[:], memory.sample(4).images)
-    for index in (slice(0, 6), slice(2, 5), torch.tensor([5, 5, 0]), torch.arange(6) > 3):
-        part = source.subset(index)
-        assert type(part.images) is type(source.images) and torch.equal(part.images[:], memory.images[index])
-        assert torch.equal(part.labels, memory.labels[index])
-        assert torch.equal(part.subset(torch.tensor([1])).images[:], memory.images[index][1:2])
-
-
 @pytest.mark.parametrize("workers", [0, 1])
 def test_files_give_the_same_views_but_for_rounding_to_grey_levels(memory, in_files, workers):
     batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
@@ -212,13 +198,6 @@ class Named(list):
     """As torchvision's data sets are: items, `targets` and `classes`."""
 
     targets, classes = [0, 1, 0], ["a", "b"]
-
-
-@pytest.mark.parametrize("labels", [[0, 1, 1.7, 0, 0, 0], [0, 1, float("nan"), 0, 0, 0], list("abcdef"),
-                                    [0, 1], [0, 1, -2, 0, 0, 0], [[0, 1]] * 6])  # fmt: skip
-def test_labels_are_checked_before_they_are_cast(labels):
-    with pytest.raises(ValueError, match="^labels must be 6 whole numbers"):
-        labels_of(Own(random_image, labels=labels))
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:

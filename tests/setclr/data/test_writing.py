@@ -142,21 +142,6 @@ def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
-def test_a_file_that_another_process_takes_for_a_dead_ones_is_made_again(tmp_path, monkeypatch):
-    """Between its making and its lock: the other still holds it, or has removed it."""
-    calls = []
-
-    def late(*_, **__) -> bool:
-        calls.append({*unfinished(tmp_path)})
-        if len(calls) == 2:
-            (calls[1] - calls[0]).pop().unlink()
-        return len(calls) > 1
-
-    monkeypatch.setattr(writing, "lock_descriptor", late)
-    with writing.temporary(tmp_path / "one") as file:
-        assert Path(file.name).exists() and len(calls) == 3
-
-
 # Runs
 
 

@@ -52,18 +52,14 @@ def test_every_field_of_every_recipe(kind, name):
     ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes none"),
     ({"loss": "Supervised()", "full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
     ({"loss": "Supervised()", "full_views": 1, "local_views": 2}, "got 1 and 2 local ones"),
-    ({"loss": "Supervised()", "full_views": 1, "key_momentum": 0.9}, "key_momentum must not be set with"),
     ({"full_views": 1}, "full_views must be 2 to 4 with InfoNCE"),
     ({"loss_schedule": "beta: 3"}, "must be one of .*'temperature'.*got 'beta'"),
     ({"loss": "MMCL()", "loss_schedule": "bandwith: 3"},
      "must be one of .*did you mean 'bandwidth'.*MMCL.* has no others"),
     ({"loss": "InfoNCE(temperature=learnable(0.2))", "loss_schedule": "temperature: 0.5, 0.1 from 1"},
      "loss_schedule names 'temperature', which .* learns; give it a num"),
-    ({"kind": VideoRecipe, "encoder": "conv4"}, "conv4-clips"),
     ({"kind": VideoRecipe, "encoder": "s3d", "frames": 7, "size": 64}, "frames must be .* >= 8.*gradients"),
     ({"kind": VideoRecipe, "encoder": "s3d", "frames": 16, "size": 24}, "size must be"),
-    ({"kind": VideoRecipe, "loss": "Rotation()"}, "loss must contrast views"),
-    ({"kind": VideoRecipe, "loss": "MMCL()", "key_momentum": 0.9}, "key_momentum must not be set with MMCL"),
     ({"kind": GraphRecipe, "loss": "Supervised()"}, "loss must contrast views"),
     ({"kind": GraphRecipe, "data": "mutog"}, "did you mean 'mutag'"),
 ])  # fmt: skip
@@ -87,11 +83,9 @@ def test_stages_of_a_schedule_are_read():
 
 
 @pytest.mark.parametrize("text", [
-    "bandwidth", "bandwidth: 3, 2 from 9, 1 from 8", "bandwidth: 3, 2 from -1", "C: 1; C: 2",
-    *(f"bandwidth:{values}" for values in (
-        "", "two", "{[]}", "[" * 5000, "-" * 5000 + "1", "3 from 2", "3, 2",
-        "3, 2 from 1.5", "3, 2 from 1 from 2",
-    )),
+    "bandwidth", "bandwidth: 3, 2 from 9, 1 from 8", "bandwidth: 3, 2 from -1", "C: 1; C: 2", "bandwidth:",
+    "bandwidth:two", "bandwidth:{[]}", "bandwidth:3 from 2", "bandwidth:3, 2", "bandwidth:3, 2 from 1.5",
+    "bandwidth:" + "[" * 5000, "bandwidth:" + "-" * 5000 + "1", "bandwidth:3, 2 from 1 from 2",
 ])  # fmt: skip
 def test_other_texts_of_a_schedule_are_refused(text):
     part = re.escape(repr(text.split("; ")[-1]))
@@ -140,15 +134,6 @@ def test_the_schedules_of_recipes_begin_with_what_their_loss_says():
         loss = losses.parse(recipe.loss)
         loss_schedule.apply(loss, recipe.loss_schedule, 0)
         assert repr(loss) == repr(losses.parse(recipe.loss))
-
-
-def test_three_hundred_stages_are_read_once(monkeypatch):
-    """Counted and not timed: reading again at every stage would read ninety thousand values."""
-    text = "bandwidth: 25" + "".join(f", {1 + k / 1000} from {k + 1}" for k in range(300))
-    read, own = [], loss_schedule._literal
-    monkeypatch.setattr(loss_schedule, "_literal", lambda text: read.append(text) or own(text))
-    loss_schedule.check(MMCL(), text)
-    assert len(read) == 301
 
 
 def test_a_number_is_recorded_as_it_was_written():

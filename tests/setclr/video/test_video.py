@@ -1,6 +1,7 @@
 """Videos: flow, files, views, encoders, training and records, by their laws and outside programs."""
 
 import os
+import re
 import struct
 import wave
 from dataclasses import replace
@@ -24,7 +25,7 @@ from setclr.cli import main
 from setclr.evaluation.videos import pointing, video_accuracies, video_features
 from setclr.experiments import pretrain
 from setclr.experiments.records import read_record
-from setclr.recipes import PUBLISHED, RECIPES, VideoRecipe
+from setclr.recipes import RECIPES, VideoRecipe
 from setclr.seeding import seeded
 from setclr.video import files, flow
 from setclr.views import View, apply, draw, parameters
@@ -130,14 +131,19 @@ def test_s3d_is_torchvisions_up_to_its_pooling():
 # ----------------------------------------------------------------------------------------------- files
 
 
-def write_video(path, frames, codec="libx264", pixels="yuv444p", **options):
-    """Frames (F, H, W, 3) uint8. The header stands first and says how many frames there are."""
+def write_video(path, frames, codec="libx264", pixels="yuv444p", times=None, **options):
+    """Frames (F, H, W, 3) uint8, shown one after the other or at these times.
+
+    The header stands first and says how many frames there are.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w", options={"movflags": "faststart"}) as container:
         stream = container.add_stream(codec, rate=10, options={"crf": "0", **options})
         stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], pixels
-        for frame in frames:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        for time, pixels in zip(times or range(len(frames)), frames):
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            frame.pts, frame.time_base = time, Fraction(1, 10)
+            container.mux(stream.encode(frame))
         container.mux(stream.encode())
 
 
@@ -188,16 +194,18 @@ def test_clips_alone_are_decoded_as_in_the_whole_video(name, options, tmp_path, 
     assert torch.equal(two, torch.stack([whole[27:30], whole[:3]]))
 
 
-def test_where_a_file_does_not_say_when_frames_are_shown_all_are_decoded(tmp_path, monkeypatch):
+def test_where_a_file_says_nothing_or_wrongly_when_frames_are_shown_all_are_decoded(tmp_path, monkeypatch):
     """As for AVI files with frames that refer to later ones."""
     path = tmp_path / "a.mp4"
     write_video(path, stripes(20))
     whole, (times, keys) = files.decoded(path, 32), files.shown_when(path)
     assert len(times) == 20 and keys
-    for said in (([], []), ([time + 1 for time in times], keys)):  # nothing, or times that are no frame's
-        monkeypatch.setattr(files, "shown_when", lambda path, said=said: said)
-        clip = video.VideoFiles([path], 32).cut([0], torch.tensor([[0.2]]), 4)[0, 0]
-        assert torch.equal(clip, whole[3:7].transpose(0, 1))
+    more = [*times, *(times[-1] + k for k in range(1, 9))]
+    # nothing, times that are no frame's, and more frames than there are
+    for said, place, start in (([], 0.2, 3), ([time + 1 for time in times], 0.2, 3), (more, 1.0, 16)):
+        monkeypatch.setattr(files, "shown_when", lambda path, said=said: (said, keys[: len(said)]))
+        clip = video.VideoFiles([path], 32).cut([0], torch.tensor([[place]]), 4)[0, 0]
+        assert torch.equal(clip, whole[start : start + 4].transpose(0, 1))
 
 
 @pytest.mark.parametrize("turns, a, b", [(1, 0, 1), (2, -1, 0), (3, 0, -1)])
@@ -213,7 +221,7 @@ def test_a_video_is_shown_upright_as_its_file_says(turns, a, b, tmp_path):
     assert torch.equal(files.decoded(path, 32), plain.rot90(-turns, (-2, -1)))
 
 
-def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypatch):
+def test_the_flow_of_files_is_computed_once(tree, tmp_path, monkeypatch):
     def cut(cache=tmp_path):
         found = video.load_videos(f"folder:{tree}", "test", "flow", cache, size=32)
         return found.cut(torch.tensor([0]), torch.zeros(1, 1), 4)
@@ -224,22 +232,9 @@ def test_the_flow_of_files_is_computed_once_and_checked(tree, tmp_path, monkeypa
     assert abs(float(right) - 2 * 32 / 48) < 0.3
     monkeypatch.setattr(flow, "tv_l1", None)
     assert torch.equal(cut(), first)
-    (path,) = (tmp_path / "flow").glob("*.npz")
-    whole = path.read_bytes()
-    for place in (35, 100, len(whole) // 2):  # in the array's name, in its header and in the flow
-        path.write_bytes(flipped(whole, place, 0))
-        with pytest.raises(ValueError, match=r"is damaged \(.*\); remove it"):
-            cut()
-    path.write_bytes(b"")
-    with pytest.raises(ValueError, match="is damaged"):
-        cut()
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="must be a folder that can be written"):
         cut(tmp_path / "file")
-
-
-def flipped(whole, place, bit):
-    return whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
 
 
 def test_a_flipped_bit_in_a_flow_file_gives_the_flow_or_words(tmp_path):
@@ -247,11 +242,13 @@ def test_a_flipped_bit_in_a_flow_file_gives_the_flow_or_words(tmp_path):
     x = torch.randint(256, (19, 2, 16, 16), dtype=torch.uint8)
     flow.computed_once(tmp_path, b"", lambda: x)
     (path,) = tmp_path.iterdir()
-    whole, refused = path.read_bytes(), 0
+    whole, refused = bytearray(path.read_bytes()), 0
     start = whole.index(x.numpy().tobytes())
     places = [*range(start), start + x.numel() // 2, *range(start + x.numel(), len(whole))]
     for place, bit in product(places, range(8)):
-        path.write_bytes(flipped(whole, place, bit))
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
         try:
             assert torch.equal(flow.computed_once(tmp_path, b"", lambda: x), x), (place, bit)
         except ValueError as error:
@@ -290,14 +287,7 @@ def trimmed_at_the_end(folder):
 def dropped_frames(folder):
     """A camera writes an empty packet for each of three frames that it dropped."""
     path = folder / "dropped.avi"
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("mjpeg", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuvj420p"
-        for i, pixels in enumerate(stripes(30)):
-            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-            frame.pts, frame.time_base = i + 3 * (i > 14), Fraction(1, 10)
-            file.mux(stream.encode(frame))
-        file.mux(stream.encode())
+    write_video(path, stripes(30), "mjpeg", "yuvj420p", [*range(15), *range(18, 33)])
     return path, range(30)
 
 
@@ -330,41 +320,50 @@ def test_trimmed_videos_and_those_with_gaps_are_read_wherever_a_clip_begins(make
     assert torch.equal(cut.transpose(1, 2), seen.unfold(0, 4, 1).permute(0, 4, 1, 2, 3))
 
 
-def test_what_cannot_be_read_is_refused_when_the_set_is_loaded(tmp_path):
-    """All such files are named at once; so is a video that is too short when the views are made."""
-    for name in ("train/ant/good", "train/ant/short", "train/bee/cut"):
-        write_video(tmp_path / f"{name}.mp4", stripes(6 if "short" in name else 30))
-    cut, own = tmp_path / "train/bee/cut.mp4", video.load_videos(f"folder:{tmp_path}", size=32)
-    with pytest.raises(ValueError, match="short.mp4 has 6 frames, and 8 of them"):
+def test_a_video_that_is_too_short_is_named_when_the_views_are_made(tmp_path):
+    for name in ("good", "short"):
+        write_video(tmp_path / f"train/ant/{name}.mp4", stripes(6 if name == "short" else 30))
+    own = video.load_videos(f"folder:{tmp_path}", size=32)
+    with pytest.raises(ValueError, match="short.mp4 has 6 frames, and 8 of them, every 1. one, need 8"):
         video.ClipViews(own, video.video_views("photo", 32))
-    good = own.subset(torch.tensor([True, False, False]))
+    good = own.subset(torch.tensor([True, False]))
     assert len(video.ClipViews(good, video.video_views("photo", 32))) == 1
-    for end in (12, cut.stat().st_size // 2):  # in the last frame, and in the middle
-        cut.write_bytes(cut.read_bytes()[:-end])
-        (tmp_path / "train/ant/text.mp4").write_text("no video")
-        with pytest.raises(ValueError, match=r"text.mp4 cannot .*bee.cut.mp4 cannot .*cut off.*remove it"):
-            video.load_videos(f"folder:{tmp_path}")
+    with pytest.raises(ValueError, match="good.mp4 has 30 frames, and 48 of them, every 1. one, need 48"):
+        good.cut([0], torch.zeros(1, 1), 48)
     with pytest.raises(ValueError, match="paths must hold at least one video file"):
         good.videos[torch.tensor([False])]
 
 
-def test_what_no_program_here_decodes_is_refused_when_the_set_is_loaded(tmp_path):
-    write_video(tmp_path / "a.mp4", stripes(12))
-    whole = (tmp_path / "a.mp4").read_bytes()
-    (tmp_path / "a.mp4").write_bytes(whole.replace(b"avc1", b"xyzw"))
-    with pytest.raises(ValueError, match="a.mp4 cannot be read as a video .*remove it"):
-        video.VideoFiles([tmp_path / "a.mp4"], 32)
+def sound(path, whole):
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(2000))
 
 
-def test_fewer_frames_than_the_file_said_are_no_index_error(tmp_path, monkeypatch):
-    write_video(tmp_path / "a.mp4", stripes(12))
-    times, keys = files.shown_when(tmp_path / "a.mp4")
-    monkeypatch.setattr(
-        files, "shown_when", lambda path: (times + [times[-1] + k for k in range(1, 9)], keys)
-    )
-    whole = files.decoded(tmp_path / "a.mp4", 32)
-    clip = video.VideoFiles([tmp_path / "a.mp4"], 32).cut([0], torch.ones(1, 1), 4)[0, 0]
-    assert torch.equal(clip, whole[-4:].transpose(0, 1))
+NO_VIDEOS = {  # how each is made of the bytes of a whole one, and what is said
+    "sound": (sound, "only sound"), "empty": (lambda path, whole: path.touch(), ""),
+    "text": (lambda path, whole: path.write_text("no video"), ""),
+    "pipe": (lambda path, whole: os.mkfifo(path), "a pipe or"),
+    "header": (lambda path, whole: path.write_bytes(whole[: whole.index(b"mdat") // 2]), ""),
+    "middle": (lambda path, whole: path.write_bytes(whole[: len(whole) // 2]), ""),
+    "end": (lambda path, whole: path.write_bytes(whole[:-12]), ""),  # in the last frame
+    "unknown": (lambda path, whole: path.write_bytes(whole.replace(b"avc1", b"xyzw")), ""),
+}  # fmt: skip
+
+
+def test_what_is_no_video_or_cut_off_is_named_and_not_shortened_all_when_the_set_is_loaded(tmp_path):
+    place = tmp_path / "train/ant"
+    write_video(place / "good.mp4", stripes(40))
+    whole = (place / "good.mp4").read_bytes()
+    assert whole.index(b"moov") < whole.index(b"mdat")
+    for name, (make, said) in NO_VIDEOS.items():
+        make(place / f"{name}.mp4", whole)
+        with pytest.raises(ValueError, match=rf"{name}\.mp4 cannot be read as a video .*{said}.*remove it"):
+            files.decoded(place / f"{name}.mp4", 32)
+    with pytest.raises(ValueError) as caught:
+        video.load_videos(f"folder:{tmp_path}")
+    named = re.findall(r"(\w+)\.mp4 cannot be read", str(caught.value))
+    assert named == sorted(NO_VIDEOS) and re.search(r"/end\.mp4 [^;]*cut off", str(caught.value))
 
 
 SCRIPTS = {
@@ -372,9 +371,6 @@ SCRIPTS = {
     "live.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",  # ffmpeg would wait for more
     "live.mp4": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",
     "script.mp4": "ffconcat version 1.0\nfile '{0}'\n",
-    "far.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\nhttp://127.0.0.1:9/a.ts\n",
-    "call.sdp": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n"
-                "a=rtpmap:96 H264/90000\n",
     "dash.mpd": '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period>'
                 "<BaseURL>{0}</BaseURL></Period></MPD>",
 }  # fmt: skip
@@ -395,28 +391,6 @@ def test_a_name_is_a_files_and_no_address(name, tmp_path, monkeypatch):
     (tmp_path / "a.mp4").rename(tmp_path / name)
     monkeypatch.chdir(tmp_path)
     assert video.VideoFiles([name], 32).cut([0], torch.zeros(1, 1), 4).shape == (1, 1, 3, 4, 32, 32)
-
-
-def test_a_file_that_is_no_video_or_is_cut_off_is_named_and_not_shortened(tmp_path):
-    good, cut = tmp_path / "good.mp4", tmp_path / "cut.mp4"
-    write_video(good, stripes(40))
-    with wave.open(str(tmp_path / "sound.mp4"), "wb") as sound:
-        sound.setparams((1, 2, 8000, 0, "NONE", ""))
-        sound.writeframes(bytes(2000))
-    (tmp_path / "empty.mp4").touch()
-    os.mkfifo(tmp_path / "pipe.mp4")
-    whole = good.read_bytes()
-    frames = whole.index(b"mdat")
-    assert whole.index(b"moov") < frames
-    cut.write_bytes(whole[: (frames + len(whole)) // 2])
-    (tmp_path / "bad.mp4").write_bytes(whole[: frames // 2])
-    for name, said in {"bad": "", "sound": "only sound", "empty": "", "cut": "", "pipe": "a pipe or"}.items():
-        with pytest.raises(ValueError, match=rf"{name}\.mp4 cannot be read as a video .*{said}.*remove it"):
-            files.decoded(tmp_path / f"{name}.mp4", 32)
-    with pytest.raises(ValueError, match=r"cut\.mp4 cannot be read as a video"):
-        video.VideoFiles([cut], 32).cut([0], torch.zeros(1, 1), 4)
-    with pytest.raises(ValueError, match="good.mp4 has 40 frames, and 48 of them, every 1. one, need 48"):
-        video.VideoFiles([good], 32).cut([0], torch.zeros(1, 1), 48)
 
 
 # ------------------------------------------------------------------------------------- training, records
@@ -475,25 +449,16 @@ def test_records_are_written_and_read(tmp_path, monkeypatch):
     load = "setclr.experiments.kinds.video.load_videos"
     monkeypatch.setattr(load, lambda name, split, *_: few()[split == "test"])
     monkeypatch.setitem(RECIPES, "moving-rgb-untrained", replace(RECIPE, epochs=0))
-    main(["campaign", "moving-rgb-untrained", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
+    main(["campaign", "moving-rgb-untrained@0", "--results", str(tmp_path), "--runs", str(tmp_path / "runs")])
     found = read_record(tmp_path / "moving-rgb-untrained-seed0.json")
     wanted = product(("photograph", "motion"), ("retrieval@1", "linear", "ten crops"))
     assert set(found.accuracy_percent["trained"]) == set(map(" ".join, wanted))
-    assert found.evaluated_with.startswith("python") and found.videos["train"] == len(few()[0])
     table = video_results(tmp_path)
     assert list(table.index) == ["moving-rgb-untrained"] and table["loss"].iloc[0] == "none: first weights"
 
 
-def test_table_5_has_its_queues_and_its_numbers_of_rgb():
-    assert PUBLISHED["mmcl-table5-rgb-moco-v2"].numbers == {"ten crops": 46.8, "retrieval@1": 33.1}
-    for modality, (name, queue) in product(("rgb", "flow"), (("moco-v2", 2048), ("mmcl", 0))):
-        recipe = RECIPES[f"mmcl-table5-{modality}-{name}"]
-        assert (recipe.queue, recipe.epochs, recipe.encoder) == (queue, 300, "s3d")
-
-
 @pytest.mark.parametrize("call, said", [
     (lambda x, path: video.load_videos("moving"), "name must be .*moving-patches"),
-    (lambda x, path: video.load_videos("moving-patches", modality="depth"), "modality must be .*camera flow"),
     (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), "folder's videos is not"),
     (lambda x, path: video.load_videos(f"folder:{path}/no"), "train is no folder; .*PATH/train/CLASS/VIDEO"),
     (lambda x, path: video.load_videos(f"folder:{path}", "test"), "train/ant has no counterpart in .*test"),
