@@ -128,6 +128,15 @@ def beads(opened, number=0):
     return page, panel
 
 
+def narrowed(page):
+    """The page as wide as a phone, once the panels are painted anew and their handles have glided there."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.evaluate(
+        """new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))
+        .then(() => Promise.allSettled(document.getAnimations().map((one) => one.finished)))"""
+    )
+
+
 def test_each_panel_of_each_page_moves(opened, site):
     panels = 0
     for name in alive(site):
@@ -383,7 +392,7 @@ def test_a_row_of_pictures_is_painted_in_the_colours_of_the_page(opened, scheme)
     assert (sum(map(int, re.findall(r"\d+", ink))) > 400) == (scheme == "dark")
     boxes = [column.bounding_box() for column in columns.all()]
     assert len({round(box["y"]) for box in boxes}) == 1
-    page.set_viewport_size({"width": 390, "height": 800})
+    narrowed(page)
     below = [column.bounding_box() for column in columns.all()]
     assert len({round(box["x"]) for box in below}) == 1 and below[2]["y"] > below[1]["y"] > below[0]["y"]
 
@@ -529,7 +538,7 @@ def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(
     formulas = pictures = 0
     for path in [*site.glob("*.html"), *site.glob("careful/*.html"), site / "api" / "losses.html"]:
         page = opened(path.relative_to(site))
-        page.set_viewport_size({"width": 390, "height": 800})
+        narrowed(page)
         page.evaluate("document.querySelectorAll('img').forEach((one) => (one.loading = 'eager'))")
         page.wait_for_load_state("networkidle")
         lefts, ratios = page.evaluate(FORMULAS), page.evaluate(RATIOS)
@@ -549,7 +558,7 @@ def test_what_goes_on_beyond_a_phone_fades_there_and_the_keys_move_it(opened):
 
 def test_nothing_is_wider_than_a_phone_and_all_of_a_picture_is_in_sight(opened):
     page, _ = beads(opened)
-    page.set_viewport_size({"width": 390, "height": 800})
+    narrowed(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for part in ("input[type=range]", ".setclr-plot", ".setclr-handle"):
         for one in page.locator(f".setclr-panel {part}:visible").all():
