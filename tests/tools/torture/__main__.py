@@ -1,5 +1,4 @@
-"""make torture, on Linux: killed runs, hostile tensors, changed runs, ties and pipes, for twenty minutes, or
-TORTURE_MINUTES.
+"""make torture, on Linux: killed runs and hostile tensors, for twenty minutes, or TORTURE_MINUTES.
 
 python tests/tools/torture               all parts, each on a core of its own
 python tests/tools/torture PART SEED …   one part with these seeds: to repeat a finding
@@ -23,11 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PARTS = {
-    "kills": "kills",
-    "losses": "tensors",
-    "fits": "fits",
-}  # the module of each, with its `trial(seed, folder)`
+PARTS = {"kills": "kills", "losses": "tensors"}  # the module of each, with its `trial(seed, folder)`
 MINUTES = float(os.environ.get("TORTURE_MINUTES", "20"))
 HANGS = 600.0  # seconds; the longest trial takes less than a tenth of it on a quiet machine
 MEMORY = 16 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still
