@@ -101,6 +101,41 @@ def opened(browser, address):
     context.close()
 
 
+def test_a_page_runs_again_only_when_what_made_it_is_another(tmp_path, monkeypatch):
+    """Its code, the data that it names or a version; and where its last run did not come to its end."""
+    for name in ("lib/setclr/a.py", "lib/setclr_course/b.toml", "data/results/c.json"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    page, ran = builder.every_notebook()[1], []
+
+    def run(source, folder, atlas):
+        ran.append(source)
+        (atlas / builder.name_of(source)).mkdir(parents=True, exist_ok=True)
+        if source in fails:
+            raise RuntimeError
+        return builder.nbformat.v4.new_notebook()
+
+    def times():
+        """How often it ran, of two builds."""
+        before = len(ran)
+        for _ in range(2):
+            builder.made(page, tmp_path / "work", tmp_path / "out")
+        return len(ran) - before
+
+    fails = []
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    monkeypatch.setattr(builder, "run", run)
+    assert times() == 1 and times() == 0
+    for name in ("lib/setclr/a.py", "lib/setclr_course/b.toml", "data/results/c.json"):
+        (tmp_path / name).write_text("another")
+        assert times() == 1, name
+    fails = [page]
+    with monkeypatch.context() as other, pytest.raises(RuntimeError):
+        other.setattr(builder, "version", lambda package: f"{package} 9")
+        times()
+    assert builder.latest(page, tmp_path / "work", tmp_path / "out") == page
+
+
 def alive(site):
     """The pages that have panels which answer."""
     mark = 'class="setclr-panel" data-atlas'
