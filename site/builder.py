@@ -133,7 +133,8 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(readable(nbformat.read(latest(page, work, out), as_version=4)), target)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", HERE]
-    found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": str(HERE)}
+    imported = os.pathsep.join(map(str, (HERE, ROOT / "lib")))
+    found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": imported}
     subprocess.run([*sphinx, "-d", work / "doctrees", source, out], check=True, env=os.environ | found)
     print(f"{out}: {sum(p.stat().st_size for p in out.rglob('*') if p.is_file()) / 1e6:.0f} MB")
 

@@ -1,7 +1,7 @@
 """The programs beside the library, as one starts them: the examples, `make torture`, a campaign on a GPU.
 
 Every example asserts that its loss went down. Torture finds what it looks for, and nothing in a first trial.
-The campaign runs on the CPU, with few images and a budget of a minute.
+The campaign runs on the CPU, with few images.
 """
 
 import importlib.util
@@ -103,7 +103,7 @@ def test_a_campaign_on_a_gpu_does_what_its_budget_allows_and_says_what_fails(fol
     recipes |= {"long": long, "alike": replace(long, lr=0.1)}
     monkeypatch.setattr(gpu_campaign, "RECIPES", recipes)
     monkeypatch.setattr(gpu_campaign, "campaign", partial(gpu_campaign.campaign, compiled=False))  # at once
-    lines, packed = of_campaign(folder, *recipes, "--budget", "60", "--reserve", "10")
+    lines, packed = of_campaign(folder, *recipes, "--budget", "900", "--reserve", "10")
     for part in (
         "packages missing: none", "the code is that of commit abc", "ends-seed0: an epoch takes",
         "ends-seed0: knn", "fails: ValueError: batch must be", "diverges-seed0: the ",

@@ -4,7 +4,7 @@ Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compar
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 
 Two modes do other things. `gpu.py campaign` trains within a budget of seconds (gpu_campaign.py), `gpu.py
-step` says what a training step asks of a GPU (gpu_step.py).
+step` says how long a training step takes there (gpu_step.py).
 """
 
 import contextlib
@@ -37,19 +37,11 @@ def tests() -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-class Both(io.StringIO):
-    """Keeps what is printed and shows it."""
-
-    def write(self, text: str) -> int:
-        sys.__stdout__.write(text)
-        sys.__stdout__.flush()
-        return super().write(text)
-
-
 def printed(bench) -> list[str]:
-    """The lines that a bench prints, which are shown at once as well."""
-    with contextlib.redirect_stdout(Both()) as said:
+    """The lines that a bench prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
         bench()
+    print(said.getvalue())
     return said.getvalue().strip().splitlines()
 
 
