@@ -155,15 +155,6 @@ def test_a_page_has_all_its_parts_and_the_solutions_answer_every_exercise(path):
         assert f'assert check("{number}.{k}", answer)' in solved
 
 
-@of_the_path
-def test_a_row_of_pictures_stands_below_its_panel(path):
-    sources = [cell.source for cell in code_cells(read(path))]
-    for i, source in enumerate(sources):
-        for panel in re.findall(r"(?m)^(\w+)\.row\(", source):
-            shown = re.compile(rf"(?m)^{panel}$|predict\(\"[\d.]+\", {panel}\b")
-            assert any(shown.search(earlier) for earlier in sources[:i]), f"{panel}.row stands above {panel}"
-
-
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory):
     """The students' pack, in a folder far from this one."""

@@ -8,6 +8,7 @@ step` says how long a training step takes there (gpu_step.py).
 """
 
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -76,13 +77,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     mode, *more = sys.argv[1:] or [""]
-    if mode == "campaign":
-        import gpu_campaign
-
-        gpu_campaign.main(more)
-    elif mode == "step":
-        import gpu_step
-
-        gpu_step.main(more)
+    if mode:
+        importlib.import_module(f"gpu_{mode}").main(more)
     else:
         main()

@@ -40,8 +40,8 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def run(setting: str) -> tuple[str, list[str]]:
-    """What pytest's last line says of a setting, and a line for each test that failed.
+def run(setting: str) -> bool:
+    """Whether a test failed in a setting; prints pytest's last line, and one for each test that failed.
 
     Raises RuntimeError, with the end of what pytest said, where the tests did not run to their end.
     """
@@ -55,18 +55,16 @@ def run(setting: str) -> tuple[str, list[str]]:
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{setting}: pytest ended with {(done.stdout + done.stderr)[-2000:]}")
     lines = done.stdout.strip().splitlines()
-    return lines[-1], [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    print(f"{setting:14} {lines[-1]}", *failed, sep="\n    ", flush=True)
+    return bool(failed)
 
 
 def main(*chosen: str) -> None:
     if unknown := set(chosen) - set(SETTINGS):
         sys.exit(f"settings are {', '.join(SETTINGS)}, got {', '.join(sorted(unknown))}")
-    any_failed = False
-    for setting in chosen or SETTINGS:
-        said, failed = run(setting)
-        print(f"{setting:14} {said}", *failed, sep="\n    ", flush=True)
-        any_failed |= bool(failed)
-    sys.exit(any_failed)
+    failed = [run(setting) for setting in chosen or SETTINGS]
+    sys.exit(any(failed))
 
 
 if __name__ == "__main__":
