@@ -2,12 +2,14 @@
 
 A page is named by the beginning of its path in notebooks/, such as 01 or careful/07. Those named are run in
 full and their panels pictured; so are all, without a name. Pages that were not run are shown as they are
-stored: readable, with still pictures. What has been run is run again only after a change of it, of the
-library or of the records that it reads.
+stored: readable, with still pictures. What has been run lies in build/site.work/run, beside the hash of what
+made it, and is run again only when that is another.
 """
 
 import argparse
+import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,11 +18,12 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
 from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
-from rendering import PICTURES
+from rendering import PICTURES, unpacked
 from sources import readable, run, texts
 from sphinxcontrib.katex import katex_version
 
@@ -28,19 +31,31 @@ WORK, SITE = ROOT / "build" / "site.work", ROOT / "build" / "site"
 ALONE = "14_"  # measures how long losses take, so nothing else may run beside it
 
 
+def made_of(source: Path) -> str:
+    """The hash of what a page that runs is made of: its text, code, versions, the data that it names."""
+    data = [ROOT / "data" / name for name in ("results", "checkpoints") if name in source.read_text()]
+    files = [source, HERE / "rendering.py", HERE / "sources.py"]
+    for folder in (ROOT / "lib" / "setclr", ROOT / "lib" / "setclr_course", *data):
+        found = sorted(path for path in folder.rglob("*") if path.suffix not in (".pyc", ".css"))
+        files += [path for path in found if path.is_file()]
+    whole = hashlib.sha256(f"Python {platform.python_version()}, torch {version('torch')}".encode())
+    for path in files:
+        whole.update(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
+    return whole.hexdigest()
+
+
 def place(source: Path, work: Path) -> Path:
-    """Where a notebook lies after it has run."""
+    """Where a notebook lies after it has run; beside it, with the ending .hash, what it was made of."""
     return work / "run" / source.relative_to(FOLDER)
 
 
 def latest(source: Path, work: Path, out: Path) -> Path:
-    """The notebook as it ran for this site; as it is stored, where it or what it runs changed since."""
-    ran, made_of = place(source, work), [source, *(ROOT / "lib").rglob("*.py"), HERE / "rendering.py"]
-    if "results" in source.read_text():  # it reads records
-        made_of += (ROOT / "data" / "results").rglob("*.json")
-    if not ran.exists() or not (out / "atlas" / name_of(source)).exists():
+    """The notebook as it ran for this site; as it is stored, where that would give another today."""
+    ran = place(source, work)
+    kept = ran.with_suffix(".hash")
+    if not kept.exists() or not (out / "atlas" / name_of(source)).exists():
         return source
-    return ran if ran.stat().st_mtime > max(path.stat().st_mtime for path in made_of) else source
+    return ran if kept.read_text() == made_of(source) else source
 
 
 def made(source: Path, work: Path, out: Path) -> str:
@@ -48,9 +63,12 @@ def made(source: Path, work: Path, out: Path) -> str:
     began, ran = time.time(), place(source, work)
     if latest(source, work, out) == ran:
         return f"{name_of(source)}: as it was"
+    kept, of = ran.with_suffix(".hash"), made_of(source)
+    kept.unlink(missing_ok=True)  # if this does not come to its end, nothing is kept
     page = run(source, out, out / "atlas")
     ran.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(page, ran)
+    kept.write_text(of)
     return f"{name_of(source)}: {time.time() - began:.0f} s"
 
 
@@ -82,12 +100,12 @@ def letters(npm: Path, target: Path) -> None:
 def sweep(run: Path, atlas: Path) -> None:
     """Remove the pictures that no page shows any more."""
 
-    def named(paths: Iterable[Path]) -> set[str]:
-        return {name for path in paths for name in re.findall(r"\b[0-9a-f]{16}\b", path.read_text())}
+    def named(texts: Iterable[str]) -> set[str]:
+        return {name for text in texts for name in re.findall(r"\b[0-9a-f]{16}\b", text)}
 
-    by_pages, pictures = named(run.rglob("*.ipynb")), atlas / PICTURES
-    scenes = [path for path in pictures.glob("*.json") if path.stem in by_pages]
-    shown = by_pages | named([*scenes, *atlas.rglob("atlas.json")])
+    by_pages, pictures = named(path.read_text() for path in run.rglob("*.ipynb")), atlas / PICTURES
+    scenes = [path for path in pictures.glob("*.packed") if path.stem in by_pages]
+    shown = by_pages | named(map(unpacked, [*scenes, *atlas.rglob("atlas.packed")]))
     for path in pictures.glob("*.*"):
         if path.stem not in shown:
             path.unlink()
@@ -115,7 +133,8 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(readable(nbformat.read(latest(page, work, out), as_version=4)), target)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", HERE]
-    found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": str(HERE)}
+    imported = os.pathsep.join(map(str, (HERE, ROOT / "lib")))
+    found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": imported}
     subprocess.run([*sphinx, "-d", work / "doctrees", source, out], check=True, env=os.environ | found)
     print(f"{out}: {sum(p.stat().st_size for p in out.rglob('*') if p.is_file()) / 1e6:.0f} MB")
 

@@ -1,9 +1,11 @@
 """What the objects of a notebook look like on the site: in a kernel that the builder runs, IPython asks here.
 
 A panel leaves its atlas in the site's folder and an element that panels.js brings to life; a question and an
-exercise become what questions.js listens to; a picture becomes a file.
+exercise become what questions.js listens to; a picture becomes a file. Scenes are JSON, packed by gzip to a
+tenth; no file is named .gz, which some servers would have a browser unpack by itself.
 """
 
+import gzip
 import hashlib
 import html
 import json
@@ -25,6 +27,16 @@ from setclr_course.teach.predictions import Prediction
 PICTURES = "pictures"
 
 
+def pack(scenes: Mapping[str, Any], file: Path) -> None:
+    text = json.dumps(scenes, ensure_ascii=False, separators=(",", ":"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def unpacked(file: Path) -> str:
+    return gzip.decompress(file.read_bytes()).decode()
+
+
 class Shown:
     """The objects of the page `name` as HTML. Its atlases go to a folder of that name in `atlas`, the
     pictures to one that all pages share; `address` leads from the page to `atlas`."""
@@ -38,7 +50,7 @@ class Shown:
         if key not in self.panels:
             name = f"{self.name}/{len(self.panels) + 1}"
             made = panel.atlas()
-            self.tell(made.told, self.atlas / name / "atlas.json")
+            pack(made.told, self.atlas / name / "atlas.packed")
             self.save(made.pictures)
             size = 'width="{}" height="{}"'.format(*panel.told()["size"])
             still = self.kept(panel.still.png)
@@ -49,10 +61,6 @@ class Shown:
                 f'<p class="setclr-sentence">{html.escape(panel.alt)}</p></div>'
             )
         return self.panels[key]
-
-    def tell(self, told: Mapping[str, Any], file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
 
     def kept(self, still: bytes, name: str = "") -> str:
         """The name of this PNG among the pictures; one after what is in it, where none is given."""
@@ -70,11 +78,11 @@ class Shown:
         """A PNG, which panels.js paints anew in the colours of the page."""
         name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
         self.save(picture.pictures)
-        self.tell(picture.told, (self.atlas / PICTURES / name).with_suffix(".json"))
+        pack(picture.told, (self.atlas / PICTURES / name).with_suffix(".packed"))
         size = 'width="{}" height="{}"'.format(*picture.extent)
         said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
         return (
-            f'<figure class="setclr-still" data-scenes="{address}/{Path(name).stem}.json" '
+            f'<figure class="setclr-still" data-scenes="{address}/{Path(name).stem}.packed" '
             f'data-pictures="{address}/"><div><img src="{address}/{name}" alt="" {size} loading="lazy"></div>'
             f'<figcaption style="max-width:{picture.extent[0]}px">{said}</figcaption></figure>'
         )

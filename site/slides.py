@@ -58,7 +58,7 @@ def shown_code(cell: nbformat.NotebookNode) -> str:
     """A short piece of code with what it printed, or ""."""
     tags = cell.metadata.get("tags", [])
     code, printed = cell.source, "".join(output.get("text", "") for output in cell.outputs)
-    if {"setup", "parameters", "solution"} & set(tags) or "check(" in code:
+    if {"setup", "parameters"} & set(tags) or "check(" in code:
         return ""
     if len((code + printed).splitlines()) > LINES:
         return ""

@@ -96,11 +96,6 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
         name = "Imports and parameters" if beginning else "Compared with the library"
         how = {"code_prompt_show": name, "code_prompt_hide": name}
         return {"setup": True, "tags": ["hide-input"], "mystnb": how}
-    if "solution" in tags:
-        return {
-            "tags": ["hide-cell"],
-            "mystnb": {"code_prompt_show": "Solution", "code_prompt_hide": "Solution"},
-        }
     if "setclr-exercise" in told:
         return {"tags": ["remove-input"]}
     if SHOWN.search(told):

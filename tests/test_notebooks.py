@@ -155,15 +155,6 @@ def test_a_page_has_all_its_parts_and_the_solutions_answer_every_exercise(path):
         assert f'assert check("{number}.{k}", answer)' in solved
 
 
-@of_the_path
-def test_a_row_of_pictures_stands_below_its_panel(path):
-    sources = [cell.source for cell in code_cells(read(path))]
-    for i, source in enumerate(sources):
-        for panel in re.findall(r"(?m)^(\w+)\.row\(", source):
-            shown = re.compile(rf"(?m)^{panel}$|predict\(\"[\d.]+\", {panel}\b")
-            assert any(shown.search(earlier) for earlier in sources[:i]), f"{panel}.row stands above {panel}"
-
-
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory):
     """The students' pack, in a folder far from this one."""
@@ -179,7 +170,7 @@ def test_students_get_no_solutions_no_outputs_and_no_dead_links(pack):
     assert not [*pack.rglob("*solutions*"), *pack.rglob("exam*")]
     assert (pack / "Dockerfile").exists()  # an image of it has no solutions
     for path, page in pages.items():
-        assert not [cell for cell in page.cells if "solution" in tags_of(cell) or cell.get("outputs")], path
+        assert not [cell for cell in page.cells if cell.get("outputs")], path
         texts[path] = prose_of(page)
     for path, text in texts.items():
         assert [target for target in LINK.findall(text) if not (path.parent / target).exists()] == [], path

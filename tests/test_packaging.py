@@ -270,34 +270,20 @@ def test_every_file_of_the_library_and_nothing_of_the_course_is_in_the_wheel(whe
     assert inside == {str(path) for path in files if "__pycache__" not in path.parts} >= {"setclr/py.typed"}
 
 
-def test_losses_gather_and_recipes_work_with_the_core_alone(bare):
-    script = """
-import sys
-import torch
-from setclr.losses import GroCo, InfoNCE, QARe
-from setclr.recipes import ImageRecipe
-from setclr.training.distributed import gather
-
-z = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
-loss = InfoNCE() + 0.5 * GroCo(negatives=3) + QARe()
-loss(gather(z)).backward()
-assert z.grad.isfinite().all() and loss.assignment(z).shape == (16, 16)
-assert ImageRecipe("InfoNCE()").encoder == "conv4" and "setclr.recipes.named" not in sys.modules
-print(sorted({"torchvision", "sklearn", "skimage", "pandas", "PIL", "tqdm", "tyro"} & set(sys.modules)))
-"""
-    assert said(bare, script) == "[]\n"
-
-
-def test_the_loop_of_the_readme_runs_with_the_core_alone(bare):
-    """With two batches, a model and an optimiser as a reader has them."""
+def test_recipes_and_the_loop_of_the_readme_work_with_the_core_alone(bare):
+    """The loop with two batches, a model and an optimiser as a reader has them."""
     (snippet,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     script = f"""
+import sys
 import torch
+from setclr.recipes import ImageRecipe
+
 batches = [torch.randn(2, 16, 3, 8, 8).unbind() for _ in range(2)]
 last = torch.nn.BatchNorm1d(8, affine=False)
 model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 8), last)
 optimiser, before = torch.optim.SGD(model.parameters(), 0.1), model[1].weight.clone()
 {snippet}
+assert ImageRecipe("InfoNCE()").encoder == "conv4" and "setclr.recipes.named" not in sys.modules
 print(tuple(loss.assignment(z).shape), torch.equal(model[1].weight, before))
 """
     assert said(bare, script) == "(32, 32) False\n"

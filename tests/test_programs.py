@@ -1,7 +1,7 @@
 """The programs beside the library, as one starts them: the examples, `make torture`, a campaign on a GPU.
 
 Every example asserts that its loss went down. Torture finds what it looks for, and nothing in a first trial.
-The campaign runs on the CPU, with few images and a budget of a minute.
+The campaign runs on the CPU, with few images.
 """
 
 import importlib.util
@@ -54,9 +54,7 @@ def test_an_example_runs_and_its_loss_goes_down(path, tmp_path):
 
 
 @pytest.mark.careful
-@pytest.mark.parametrize("part, counted", [
-    ("kills", "1 bit-identical"), ("losses", "finite, "), ("fits", "1 fitted again"),
-])  # fmt: skip
+@pytest.mark.parametrize("part, counted", [("kills", "1 bit-identical"), ("losses", "finite, ")])
 def test_a_first_trial_counts_something_and_everything_holds(part, counted):
     done = subprocess.run([sys.executable, TORTURE, part, "0"], capture_output=True, text=True)
     assert done.returncode == 0 and counted in done.stdout and "1 trials, 0 did not hold" in done.stdout
@@ -105,7 +103,7 @@ def test_a_campaign_on_a_gpu_does_what_its_budget_allows_and_says_what_fails(fol
     recipes |= {"long": long, "alike": replace(long, lr=0.1)}
     monkeypatch.setattr(gpu_campaign, "RECIPES", recipes)
     monkeypatch.setattr(gpu_campaign, "campaign", partial(gpu_campaign.campaign, compiled=False))  # at once
-    lines, packed = of_campaign(folder, *recipes, "--budget", "60", "--reserve", "10")
+    lines, packed = of_campaign(folder, *recipes, "--budget", "900", "--reserve", "10")
     for part in (
         "packages missing: none", "the code is that of commit abc", "ends-seed0: an epoch takes",
         "ends-seed0: knn", "fails: ValueError: batch must be", "diverges-seed0: the ",

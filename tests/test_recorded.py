@@ -192,7 +192,7 @@ def test_the_authors_own_training_is_the_recorded_one():
     theirs, ours = list(kept["classifier_percent"].values()), trained_as("supervised/ours", "classifier")
     assert kept["epochs"] == 50 and len(theirs) == 3
     low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    said = f"has {spread(theirs)} (`tests/tools/supervised_program.py`); ours has {spread(ours)} "
+    said = f"has {spread(theirs)}; ours has {spread(ours)} "
     assert minus(f"{said}(their difference, 95 %, Welch: {low:.1f} to {high:.1f})") in RESULTS
 
 

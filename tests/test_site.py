@@ -101,6 +101,41 @@ def opened(browser, address):
     context.close()
 
 
+def test_a_page_runs_again_only_when_what_made_it_is_another(tmp_path, monkeypatch):
+    """Its code, the data that it names or a version; and where its last run did not come to its end."""
+    for name in ("lib/setclr/a.py", "lib/setclr_course/b.toml", "data/results/c.json"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    page, ran = builder.every_notebook()[1], []
+
+    def run(source, folder, atlas):
+        ran.append(source)
+        (atlas / builder.name_of(source)).mkdir(parents=True, exist_ok=True)
+        if source in fails:
+            raise RuntimeError
+        return builder.nbformat.v4.new_notebook()
+
+    def times():
+        """How often it ran, of two builds."""
+        before = len(ran)
+        for _ in range(2):
+            builder.made(page, tmp_path / "work", tmp_path / "out")
+        return len(ran) - before
+
+    fails = []
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    monkeypatch.setattr(builder, "run", run)
+    assert times() == 1 and times() == 0
+    for name in ("lib/setclr/a.py", "lib/setclr_course/b.toml", "data/results/c.json"):
+        (tmp_path / name).write_text("another")
+        assert times() == 1, name
+    fails = [page]
+    with monkeypatch.context() as other, pytest.raises(RuntimeError):
+        other.setattr(builder, "version", lambda package: f"{package} 9")
+        times()
+    assert builder.latest(page, tmp_path / "work", tmp_path / "out") == page
+
+
 def alive(site):
     """The pages that have panels which answer."""
     mark = 'class="setclr-panel" data-atlas'
@@ -240,7 +275,8 @@ def test_every_public_name_of_the_library_is_explained(site):
             assert f'id="{module.__name__}.{name}"' in page, f"{module.__name__}.{name}"
 
 
-def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
+def test_a_slider_handles_and_reset_are_answered_and_a_second_pull_keeps_the_first(opened):
+    """This panel has a twin, which shows every state."""
     page, panel = beads(opened)
     said(panel, "^At temperature 0.5 ")
     panel.locator("input[type=range]").first.press("ArrowLeft")
@@ -251,6 +287,10 @@ def test_a_slider_a_choice_of_a_handle_and_reset_are_answered(opened):
     expect(page).to_have_url(re.compile("^[^#]*$"))
     moved = drag(page, panel, "cat", 60)
     assert 30 < moved[0] < 90 and abs(moved[1]) < 2
+    cat = panel.locator('[data-name="cat"]').bounding_box()
+    drag(page, panel, "coffee", -60)
+    assert panel.locator('[data-name="cat"]').bounding_box() == pytest.approx(cat)
+    assert "no picture" not in panel.locator(".setclr-sentence").inner_text()
 
 
 def drag(page, panel, name, right):
@@ -272,16 +312,6 @@ def pull(page, grip, right, down):
     page.mouse.up()
     expect(page.locator(".setclr-stage[aria-busy=true]")).to_have_count(0)
     page.wait_for_timeout(400)  # until it has glided there
-
-
-def test_a_second_pull_keeps_the_first(opened):
-    """The cat, then the coffee: this panel has a twin, which shows every state."""
-    page, panel = beads(opened)
-    drag(page, panel, "cat", -120)
-    after_one = panel.locator('[data-name="cat"]').bounding_box()
-    drag(page, panel, "coffee", -60)
-    assert panel.locator('[data-name="cat"]').bounding_box() == pytest.approx(after_one)
-    assert "no picture" not in panel.locator(".setclr-sentence").inner_text()
 
 
 def test_a_frame_is_dropped_on_what_it_is_to_choose_and_a_click_chooses_what_its_tip_says(opened):
@@ -542,6 +572,7 @@ def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(
         page.evaluate("document.querySelectorAll('img').forEach((one) => (one.loading = 'eager'))")
         page.wait_for_load_state("networkidle")
         lefts, ratios = page.evaluate(FORMULAS), page.evaluate(RATIOS)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path.name
         assert all(left >= -1 for left in lefts), path.name
         assert ratios == pytest.approx([1] * len(ratios), abs=0.03), path.name
         formulas, pictures = formulas + len(lefts), pictures + len(ratios)
@@ -556,10 +587,9 @@ def test_what_goes_on_beyond_a_phone_fades_there_and_the_keys_move_it(opened):
         page.wait_for_function("one => !one.classList.contains('setclr-goes-on')", arg=one)
 
 
-def test_nothing_is_wider_than_a_phone_and_all_of_a_picture_is_in_sight(opened):
+def test_all_of_a_panel_is_in_sight_on_a_phone(opened):
     page, _ = beads(opened)
     narrowed(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for part in ("input[type=range]", ".setclr-plot", ".setclr-handle"):
         for one in page.locator(f".setclr-panel {part}:visible").all():
             box = one.bounding_box()

@@ -74,8 +74,9 @@ class Atlas extends Source {
 // The element's picture becomes a panel that answers; the page's address says where its controls stand. That of a row is
 // painted in the page's own colours and letters.
 async function alive(element, number) {
-  const { atlas, scenes = `${atlas}atlas.json`, pictures } = element.dataset;
-  const told = await (await fetch(scenes)).json();
+  const { atlas, scenes = `${atlas}atlas.packed`, pictures } = element.dataset;
+  const packed = (await fetch(scenes)).body;
+  const told = await new Response(packed.pipeThrough(new DecompressionStream("gzip"))).json();
   const address = (name) => `${pictures}${name}.png`;
   if (told.twin) told.twin = await import(`./${told.twin}.js`);
   element.dataset.alive = "true";

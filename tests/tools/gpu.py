@@ -4,10 +4,11 @@ Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compar
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 
 Two modes do other things. `gpu.py campaign` trains within a budget of seconds (gpu_campaign.py), `gpu.py
-step` says what a training step asks of a GPU (gpu_step.py).
+step` says how long a training step takes there (gpu_step.py).
 """
 
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -37,19 +38,11 @@ def tests() -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-class Both(io.StringIO):
-    """Keeps what is printed and shows it."""
-
-    def write(self, text: str) -> int:
-        sys.__stdout__.write(text)
-        sys.__stdout__.flush()
-        return super().write(text)
-
-
 def printed(bench) -> list[str]:
-    """The lines that a bench prints, which are shown at once as well."""
-    with contextlib.redirect_stdout(Both()) as said:
+    """The lines that a bench prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
         bench()
+    print(said.getvalue())
     return said.getvalue().strip().splitlines()
 
 
@@ -84,13 +77,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     mode, *more = sys.argv[1:] or [""]
-    if mode == "campaign":
-        import gpu_campaign
-
-        gpu_campaign.main(more)
-    elif mode == "step":
-        import gpu_step
-
-        gpu_step.main(more)
+    if mode:
+        importlib.import_module(f"gpu_{mode}").main(more)
     else:
         main()

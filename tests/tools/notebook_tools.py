@@ -27,7 +27,7 @@ TOOLS = Path(__file__).resolve().parent
 ROOT = TOOLS.parents[1]
 FOLDER, BUILD = ROOT / "notebooks", ROOT / "build"
 HANGS = 1800  # seconds: a cell that takes longer hangs
-FOLDED = {"solution", "setup", "parameters", "colab"}  # tags of cells whose source is hidden
+FOLDED = {"setup", "parameters"}  # tags of cells whose source is hidden
 PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
           "pyproject.toml", "constraints.txt", "Dockerfile", ".dockerignore", "LICENSE",
           "LICENSE-TEXT")  # fmt: skip
@@ -176,7 +176,6 @@ def student(target: Path = BUILD / "student") -> None:
         shutil.copy(text, target / FOLDER.name)
     for source, handed in pages.items():
         page = nbformat.read(source, as_version=4)
-        page.cells = [cell for cell in page.cells if "solution" not in cell.metadata.get("tags", [])]
         for cell in page.cells:
             if cell.cell_type == "code":
                 cell.outputs = []

@@ -1,4 +1,4 @@
-"""make torture, on Linux: killed runs, hostile tensors, changed runs, ties and pipes, for twenty minutes, or
+"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again, ties, pipes, for twenty minutes or
 TORTURE_MINUTES.
 
 python tests/tools/torture               all parts, each on a core of its own

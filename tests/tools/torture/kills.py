@@ -1,32 +1,76 @@
-"""Runs that are killed at any moment, and at chosen points of a write: they end as if nothing had been.
+"""Runs that are struck at any moment, or at any work on a file: they end as if nothing had been.
 
 A trial is one run of one of the set-ups: it is begun, struck, begun again, struck …, and last let to its end.
-Then its checkpoint, or its record, is compared with that of a run that nothing struck, bit for bit.
+Then its checkpoint, or its record, is compared with that of a run that nothing struck, bit for bit. Full
+disks, cut files and torchrun have tests in tests/setclr/training (test_resuming.py, test_two_hosts.py).
 """
 
 import json
+import multiprocessing
 import os
 import random
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import torch
-from blows import Blow, run_command
 from PIL import Image
 
+from setclr import cli
 from setclr.experiments.records import read_record
 from setclr.training import checkpoint
+from setclr.training import trainer as engine
 
 WAITS = 300.0  # seconds for one attempt
 TIMES = ("seconds", "images_per_s", "training_seconds")
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+WORK = {"open", "os.rename", "os.remove", "os.mkdir"}  # on files, as Python's audit hooks name it
+FORK = multiprocessing.get_context("fork")  # its packages are loaded already, so a blow falls on our work
 Outcome = tuple[dict[str, int], list[str]]
+
+
+@dataclass(frozen=True)
+class Blow:
+    """A signal after so many `seconds`, or before the work number `nth` on a file of the run; `again` so many
+    seconds later. Checkpoints are written after every step if `often`."""
+
+    signal: signal.Signals
+    often: bool
+    seconds: float | None
+    nth: int
+    again: float | None
+
+    @classmethod
+    def drawn(cls, by: random.Random, seconds: float) -> "Blow":
+        """A blow to a run that takes so long."""
+        by_time = by.random() < 0.4
+        moment = by.uniform(0, seconds) if by_time else None
+        again = by.choice([None, None, by.uniform(0, 0.3)]) if by_time else None
+        return cls(by.choice(SIGNALS), by.random() < 0.7, moment, int(10 ** by.uniform(0, 1.8)), again)
+
+    def arm(self, out: Path) -> None:
+        """Let it fall in this process, which works in that folder, when its moment comes."""
+        engine.CHECKPOINT_SECONDS = 0.0 if self.often else 600.0
+        seen = 0
+
+        def work(event: str, given: tuple) -> None:
+            nonlocal seen
+            if event in WORK and str(given[0]).startswith(str(out)):
+                seen += 1
+                if seen == self.nth:
+                    os.kill(os.getpid(), self.signal)
+
+        if self.seconds is None:
+            sys.addaudithook(work)
+
 
 # "{out}" is the folder of the attempt, "{tree}" one of photographs of one size, "{wild}" one of any sizes.
 FEW = (
@@ -43,7 +87,7 @@ def pretraining(loss: str, more: str = "") -> list[str]:
     return ["pretrain", "photo-infonce", "--out", "{out}", "--loss", loss, *shlex.split(f"{FEW} {more}")]
 
 
-# What a user types, with few images and few steps; the last is done by two processes that torchrun starts.
+# What a user types, with few images and few steps.
 SETUPS = {
     "adam": pretraining("InfoNCE()"),
     "sgd": pretraining("GroCo()", "--last-norm --optimiser sgd --lr 0.1 --warmup 1 --schedule steps"
@@ -60,14 +104,13 @@ SETUPS = {
                             " --loss-schedule 'bandwidth: 9, 4 from 1'"),
     "streamed": pretraining("SparseCLR()", "--data folder:{wild} --view-size 24 --workers 2"),
     "campaign": CAMPAIGN.split(),
-    "torchrun": pretraining("InfoNCE()"),
 }  # fmt: skip
 
 
 def trial(seed: int, folder: Path) -> Outcome:
     drawn = random.Random(seed)
     name = list(SETUPS)[seed % len(SETUPS)]
-    here, whole, many = folder / "struck", folder / "whole" / name, name == "torchrun"
+    here, whole = folder / "struck", folder / "whole" / name
     photographs(folder / "tree", 32, 32)
     photographs(folder / "wild", 24, 40)
     counts: Counter[str] = Counter()
@@ -79,12 +122,12 @@ def trial(seed: int, folder: Path) -> Outcome:
     seconds = float((whole / "seconds").read_text())
     shutil.rmtree(here, ignore_errors=True)
     findings: list[str] = []
-    for _ in range(drawn.randint(1, 2 if many else 4)):
-        blow = Blow.drawn(drawn, seconds, by_time=many)
+    for _ in range(drawn.randint(1, 4)):
+        blow = Blow.drawn(drawn, seconds)
         status, said = attempt(name, folder, here, blow, rival=drawn.random() < 0.15)
-        struck = expected(blow, status, said)
-        counts[str(blow.kind if blow.kind == "no room" else blow.signal.name)] += struck == ""
-        findings += [f"{name}, {blow}: {struck}"] * (struck not in ("", "ended first"))
+        counts[blow.signal.name] += status != 0
+        if status and not as_blown(blow, status, said):
+            findings.append(f"{name}, {blow}: status {status}, said {said[-800:]!r}")
         findings += [f"{name}, {blow}: {left}" for left in what_is_left(here)]
     status, said = attempt(name, folder, here, rival=drawn.random() < 0.3)
     different = compared(here, whole) if status == 0 else f"status {status}: {said}"
@@ -112,18 +155,15 @@ def attempt(
     """Do what the set-up says until it ends or is struck: its status, as subprocess counts it, and what it
     said. A rival does the same at the same time, in the same folder, and must end or be told to wait."""
     words = [word.format(out=out, tree=folder / "tree", wild=folder / "wild") for word in SETUPS[name]]
-    if name == "torchrun":
-        return torchrun(words, folder, blow)
-    pids = [run_command(words, folder / "said", blow)]
+    processes = [started(words, folder / "said", out, blow)]
     if rival:
-        pids.append(run_command(words, folder / "rival", None))
-    if blow and blow.kind == "time":
-        time.sleep(blow.at)
-        os.kill(pids[0], blow.signal)  # a process that has ended stays one until it is waited for
-        if blow.again is not None:
-            time.sleep(blow.again)
-            os.kill(pids[0], blow.signal)
-    ended = [waited(pid) for pid in pids]
+        processes.append(started(words, folder / "rival", out, None))
+    if blow and blow.seconds is not None:
+        for wait in filter(None, (blow.seconds, blow.again)):
+            time.sleep(wait)
+            with suppress(ProcessLookupError):
+                os.kill(processes[0].pid, blow.signal)
+    ended = [waited(process) for process in processes]
     said = (folder / "said").read_text()
     if rival:
         rivals = (folder / "rival").read_text()
@@ -136,69 +176,61 @@ def attempt(
     return ended[0], said
 
 
-def torchrun(words: list[str], folder: Path, blow: Blow | None) -> tuple[int, str]:
-    """As above, by two processes that torchrun starts; a blow strikes one of them."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m",
-               "setclr", *words]  # fmt: skip
-    with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+def started(words: list[str], said: Path, out: Path, blow: Blow | None) -> BaseProcess:
+    """A process of a session of its own that does what `setclr WORDS` does, and hears signals from now on."""
+    begun = FORK.Event()
+    process = FORK.Process(target=command, args=(words, said, out, blow, begun))
+    process.start()
+    begun.wait(WAITS)
+    return process
+
+
+def command(words: list[str], said: Path, out: Path, blow: Blow | None, begun: Event) -> None:
+    os.setsid()
+    file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["setclr", *words]
     if blow:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(blow.at)
-        for pid in children(process.pid)[:1]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, blow.signal)
+        blow.arm(out)
+    begin = cli.main
+
+    def main(given: list[str]) -> None:
+        begun.set()
+        begin(given)
+
+    cli.main = main
     try:
-        status = process.wait(WAITS)
-    except subprocess.TimeoutExpired:
-        status = 71
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return status, (folder / "said").read_text(errors="replace")[-1500:]
+        cli.run()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has begun and that still run; none if it has ended itself."""
-    try:
-        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def waited(pid: int) -> int:
+def waited(process: BaseProcess) -> int:
     """The status with which a process ended; 71, after it was killed with all of its own, if it hung; 72 if
     processes that it had started stay behind."""
-    until = time.monotonic() + WAITS
-    while time.monotonic() < until:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            break
-        time.sleep(0.005)
-    else:
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    until, group = time.monotonic() + WAITS, process.pid
+    process.join(WAITS)
+    if process.exitcode is None:
+        os.killpg(group, signal.SIGKILL)
+        process.join()
         return 71
     with suppress(ProcessLookupError):
         while time.monotonic() < until:
-            os.killpg(pid, 0)
+            os.killpg(group, 0)
             time.sleep(0.05)
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(group, signal.SIGKILL)
         return 72
-    return os.waitstatus_to_exitcode(status)
+    return process.exitcode
 
 
-def expected(blow: Blow, status: int, said: str) -> str:
-    """ "" if the attempt ended as such a blow ends it, "ended first" if it ended before, or what is wrong."""
-    line = said.count("\n") == 1 and said.startswith("setclr: ")
-    if status == 0:
-        return "ended first"
-    if blow.kind == "no room":
-        good = status == 1 and line and "could not be written" in said
-    elif blow.signal == signal.SIGKILL:
-        good = status < 0 or (blow.processes and status == 1)
-    else:
-        good = status == 128 + blow.signal and line
-    return "" if good else f"status {status}, said {said[-800:]!r}"
+def as_blown(blow: Blow, status: int, said: str) -> bool:
+    """Whether a run ended as such a blow ends one."""
+    if blow.signal == signal.SIGKILL:
+        return status == -signal.SIGKILL
+    return status == 128 + blow.signal and said.count("\n") == 1 and said.startswith("setclr: ")
 
 
 def what_is_left(out: Path) -> list[str]:
