@@ -1,5 +1,6 @@
-"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again, ties, pipes, for twenty minutes or
-TORTURE_MINUTES.
+"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again, ties and pipes.
+
+It takes twenty minutes, or TORTURE_MINUTES.
 
 python tests/tools/torture               all parts, each on a core of its own
 python tests/tools/torture PART SEED …   one part with these seeds: to repeat a finding
@@ -23,7 +24,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PARTS = {
+# The module of each, with its `trial(seed, folder)`.
+PARTS = {"kills": "kills", "losses": "tensors", "fits": "fits"}
     "kills": "kills",
     "losses": "tensors",
     "fits": "fits",
