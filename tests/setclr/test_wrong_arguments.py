@@ -3,6 +3,7 @@ and what to do."""
 
 import inspect
 import math
+import pickle
 import re
 from functools import partial
 
@@ -11,85 +12,82 @@ import torch
 from torch import nn
 
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
-from setclr.checks import boolean, choice, integer, number
-from setclr.checks import setting as magnitude
+from setclr.checks import choice
 from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
 from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Supervised
-from setclr.settings import Setting
+from setclr.settings import Setting, settings_of
+from setclr.training import Batching, Keys, LRSchedule, Machine
 from setclr.training.optimisers import LARS
+from setclr.views import View
 
 nan, inf = math.nan, math.inf
-NO_POSITIVE_NUMBER = [0, -1.0, nan, inf, -inf, "0.5", None, True, [1.0], torch.ones(2)]
-NO_NUMBER_FROM_ZERO = [-1e-9, nan, inf, "0.5", None, False, [1.0]]
-NO_INTEGER_FROM_1 = [0, -1, 1.5, 2.0, "1", True, nan, [1]]
-NO_ROUNDS = [*NO_INTEGER_FROM_1, 10**9]
+NO_NUMBER = [nan, -inf, "0.5", None, True, [1.0]]
+NO_POSITIVE_NUMBER = [0, -1.0, inf, torch.ones(2), *NO_NUMBER]
+NO_NUMBER_FROM_ZERO = [-1e-9, inf, *NO_NUMBER]
+NO_INTEGER_FROM_1 = [0, 1.5, 2.0, "1", True, nan, [1]]
 NO_NAME = ["", "nonsense", 1, True]
-NO_OFFSET = [0.5, nan, inf, "0.5", None, False, [1.0]]
-NO_BOOLEAN = [0, 1, None, "True", 1.0]
 NO_TENSOR = [None, [[1.0, 2.0]], "K"]
-NO_TEMPERATURE = [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.1))]
+OF_OTHER_KINDS = {  # by the check of a setting, what it refuses whatever the bounds
+    "boolean": [0, 1, "True", 1.0],
+    "choice": NO_NAME,
+    "integer": [1.5, 2.0, "1", True, nan, [1]],
+    "setting": [nan, -inf, "0.5", True, [1.0], torch.ones(2)],
+    "_as_given": [nan, inf, "0.5", True, [1.0]],
+    "_numbers": [0.5, (0.5,), (0.5, 0.6, 1, 0, 1)],
+    "_temperature": [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.1))],
+}
 
 
 def wrong_for(setting: Setting) -> list:
-    """What a setting must refuse, by what is declared of it."""
-    bounds, none = setting.bounds, [] if setting.or_none else [None]
-    if setting.check is boolean:
-        return NO_BOOLEAN
-    if setting.check is choice:
-        return NO_NAME + none
-    least, most = bounds.get("least"), bounds.get("most")
-    beyond = [] if most is None else [most + 1]
-    if setting.check is integer:
-        return [*NO_INTEGER_FROM_1, least - 1, *beyond, *none]
-    if setting.check not in (number, magnitude):
-        return NO_TEMPERATURE
-    below = NO_POSITIVE_NUMBER if "above" in bounds else NO_NUMBER_FROM_ZERO if least == 0 else NO_OFFSET
-    return [
-        x
-        for x in [*below, *beyond]
-        if not (x is None and setting.or_none) and not (x is inf and "infinite" in bounds)
-    ]
+    """What a setting must refuse: values of other kinds, None, and those just outside its bounds."""
+    steps, check = {"above": 0, "least": -1, "most": 1}, setting.check.__name__
+    bounds = {name: bound for name, bound in setting.bounds.items() if isinstance(bound, int | float)}
+    outside = [bound + steps[name] for name, bound in bounds.items() if name in steps]
+    endless = [inf] * (check == "setting" and "infinite" not in bounds)
+    return [*OF_OTHER_KINDS[check], *outside, *endless, *([] if setting.or_none else [None])]
 
 
 K, x = torch.eye(3) + 0.5, torch.randn(4, 3)
 NO_MATRIX = [*NO_TENSOR, torch.ones(3), torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64), K * nan]
 NO_ROWS = [*NO_TENSOR, torch.tensor(1.0), torch.ones(2, 0), torch.arange(3), x.half()]
-WRONG_IN_AN_INNER_FUNCTION = {  # the right arguments, and what is wrong for each
+OF_NUMBERS_AND_NAMES = {  # what is wrong for these arguments of inner functions
+    **dict.fromkeys(["bandwidth", "ridge", "epsilon", "tolerance", "beta"], NO_POSITIVE_NUMBER),
+    **dict.fromkeys(["kind", "solver", "mining"], [*NO_NAME, None]),
+    "C": [x for x in NO_POSITIVE_NUMBER if x is not inf],
+    "offset": [0.5, inf, *NO_NUMBER],
+    "temperature": NO_NUMBER_FROM_ZERO,
+    "iterations": [*NO_INTEGER_FROM_1, 10**9],
+    "rounds": [*NO_INTEGER_FROM_1, 10**9, None],
+    "top": [*NO_INTEGER_FROM_1, None, 4],
+}
+WRONG_IN_AN_INNER_FUNCTION = {  # right arguments, and which tensors are wrong
     "kernel": (
-        dict(x=x, y=x, kind="rbf", bandwidth=1.0, offset=0.0),
+        dict(x=x, y=x),
         dict(x=[*NO_TENSOR, torch.ones(3), x.long(), x * nan],
-             y=[*NO_TENSOR, torch.ones(3), torch.ones(4, 2), x.double(), x / 0],
-             kind=[*NO_NAME, None], bandwidth=NO_POSITIVE_NUMBER, offset=NO_OFFSET),
+             y=[*NO_TENSOR, torch.ones(3), torch.ones(4, 2), x.double(), x / 0]),
     ),
     "svm_dual": (
-        dict(K=K, positive=0, own=None, C=1.0, ridge=0.1, solver="pgd", tolerance=1e-3, rounds=9),
+        dict(K=K, positive=0, solver="inv"),
         dict(K=[*NO_MATRIX, K.triu(), torch.ones(1, 1)],
              positive=[-1, 3, 0.5, None, "0", torch.ones(1), torch.zeros(1, 1, dtype=torch.int64)],
              own=[[[0]], torch.zeros(1, dtype=torch.int64), torch.ones(1, 1),
-                  *(torch.tensor(own) for own in ([[1]], [[0], [1]], [[0, 1, 2]], [[0, 3]], [[0, 0]]))],
-             C=[x for x in NO_POSITIVE_NUMBER if x is not inf], ridge=NO_POSITIVE_NUMBER,
-             solver=[*NO_NAME, None, "smo"],
-             tolerance=NO_POSITIVE_NUMBER, rounds=[*NO_ROUNDS, None]),
+                  *(torch.tensor(own) for own in ([[1]], [[0], [1]], [[0, 1, 2]], [[0, 3]], [[0, 0]]))]),
     ),
     "sinkhorn": (
-        dict(cost=x, epsilon=0.5, iterations=2, tolerance=1e-3, a=None, b=None),
+        dict(cost=x, epsilon=0.5, iterations=2),
         dict(cost=[*NO_TENSOR, torch.ones(3), torch.ones(2, 0), x.long(), x * nan, x - inf,
                    x.index_fill(0, torch.tensor([1]), inf), x.index_fill(1, torch.tensor([2]), inf)],
-             epsilon=NO_POSITIVE_NUMBER, iterations=NO_ROUNDS, tolerance=NO_POSITIVE_NUMBER,
              a=[[0.25] * 4, torch.ones(3), torch.zeros(4), torch.full((4,), nan), torch.ones(4),
                 torch.ones(4) * 1j],
              b=[[0.25] * 3, torch.ones(4), -torch.ones(3), torch.full((3,), inf), torch.ones(3)]),
     ),
-    "sorting_network": (dict(x=x, beta=1.0), dict(x=[*NO_ROWS, x * nan, x / 0], beta=NO_POSITIVE_NUMBER)),
-    "top_probability": (dict(x=x, top=1, beta=1.0),
-                        dict(x=[*NO_ROWS, x * nan, x / 0], top=[*NO_INTEGER_FROM_1, None, 4],
-                             beta=NO_POSITIVE_NUMBER)),
+    "sorting_network": (dict(x=x), dict(x=[*NO_ROWS, x * nan, x / 0])),
+    "top_probability": (dict(x=x, top=1), dict(x=[*NO_ROWS, x * nan, x / 0])),
     "linear_assignment": (
-        dict(cost=K, temperature=0.0, mining="one-to-one"),
+        dict(cost=K),
         dict(cost=[*NO_TENSOR, torch.ones(3), torch.ones(3, 2), torch.ones(0, 0), K.long(), K.bfloat16(),
-                   K * nan, -K / 0, K.abs() / 0, torch.tensor([[0, inf, inf], [0, inf, inf], [0, 0, 0]])],
-             temperature=NO_NUMBER_FROM_ZERO, mining=[*NO_NAME, None]),
+                   K * nan, -K / 0, K.abs() / 0, torch.tensor([[0, inf, inf], [0, inf, inf], [0, 0, 0]])]),
     ),
     "quadratic_assignment": (
         dict(S=K, S_A=K, S_B=K),
@@ -112,15 +110,22 @@ def named(name, value):
     return rf"(?s)^({alone}|{enough})"
 
 
-@pytest.mark.parametrize("kind, name", [(k, name) for k in LOSSES for name in k.settings])
-def test_every_argument_of_every_loss_when_it_is_made_and_when_it_is_changed(kind, name):
-    loss = kind()
-    before, drawn = repr(loss), torch.get_rng_state()
-    for value in wrong_for(kind.settings[name]):
-        for call in (lambda value: kind(**{name: value}), lambda value: setattr(loss, name, value)):
+DECLARED = {k: k.settings for k in LOSSES} | {
+    k: settings_of(k) for k in (View, Batching, Keys, LRSchedule, Machine)
+}
+
+
+@pytest.mark.parametrize("kind, name", [(kind, name) for kind, names in DECLARED.items() for name in names])
+def test_every_setting_when_it_is_given_and_when_it_is_changed(kind, name):
+    drawn, one = torch.get_rng_state(), kind()
+    before = repr(one)
+    for value in wrong_for(DECLARED[kind][name]):
+        with pytest.raises(ValueError, match=named(name, value)):
+            kind(**{name: value})
+        if kind in LOSSES:
             with pytest.raises(ValueError, match=named(name, value)):
-                call(value)
-    assert repr(loss) == before and torch.equal(torch.get_rng_state(), drawn)
+                setattr(one, name, value)
+    assert repr(one) == before and torch.equal(torch.get_rng_state(), drawn)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +134,10 @@ def test_every_argument_of_every_loss_when_it_is_made_and_when_it_is_changed(kin
 def test_every_argument_of_every_inner_function(function, name):
     right, wrong = WRONG_IN_AN_INNER_FUNCTION[function]
     getattr(inner, function)(**right)
-    for value in wrong[name]:
+    for value in (OF_NUMBERS_AND_NAMES | wrong)[name]:
         with pytest.raises(ValueError, match=named(name, value)):
             getattr(inner, function)(**{**right, name: value})
-    if isinstance(right[name], torch.Tensor):
+    if isinstance(right.get(name), torch.Tensor):
         with pytest.raises(ValueError, match=f"^{name} must be a dense tensor, got torch.sparse_coo"):
             getattr(inner, function)(**{**right, name: right[name].to_sparse()})
 
@@ -155,30 +160,24 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(z=with_row(0.0)), r"z\[1, 2\] must be .* only zeros"),
     (dict(z=1e-38 * torch.ones(2, 2, 3)), r"z\[0, 0\] must be .* too short for a gradient"),
     (dict(z=z[0], other=y), r"z2 must be a second view .* got torch.int64 \(3,\).*labels=y"),
-    (dict(z=z[0], other=z[1, :2]), r"z2 must be a second view .*\(3, 4\) on cpu, got torch.float32 \(2, 4\)"),
     (dict(z=z[0], keys=z[1]), r"z must be a floating tensor \(V, N, E\)"),  # not a second view
     (dict(other=z, keys=z), "keys must be given once"),
     (dict(keys=torch.ones(2, 4, 4)), r"keys must fit z of shape \(2, 3, 4\) .* got \(2, 4, 4\).*key_labels"),
-    (dict(keys=z[0]), r"keys must be a floating tensor .* got shape \(3, 4\)"),
     (dict(keys=0 * z), r"keys\[0, 0\] must be finite and not zero"),
     (dict(keys=z[:1]), "keys must hold two views or more beside 2 views in z, got 1"),
     (dict(memory=torch.ones(5, 3)), "memory must fit z"),
     (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
-    (dict(memory=z[0] * nan), r"memory\[0\] must be finite"),
     (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
     (dict(labels=y.float()), "labels must be .* integers .* got torch.float32"),
-    (dict(labels=y[:2]), r"labels must be .* got torch.int64 \(2,\)"),
     (dict(labels=torch.ones(3).long()), "labels must name two classes .* got only 1"),
     (dict(key_labels=y, keys=z), "key_labels must come with labels"),
     (dict(keys=z, labels=y, key_labels=y[:2]), r"key_labels must be .* N = 3 integers .* got .* \(2,\)"),
     (dict(memory=z[0], memory_labels=y), "memory_labels must come with labels"),
-    (dict(positives=torch.ones(6, 5).bool()), r"positives must be a bool mask \(6, 6\)"),
     (dict(positives=torch.ones(6, 6)), "got torch.float32.*use positives.bool"),
     (dict(positives=(at,)), "two or four tensors of indices"),
     (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
     (dict(positives=(at, y)), "of equal length"),
     (dict(positives=torch.ones(6, 6).bool(), labels=y), "labels must be None where positives"),
-    (dict(weight=y), r"weight must be .* got torch.int64; use weight.float\(\)"),
     (dict(weight=torch.ones(2)), r"weight must be \(3,\), .* got \(2,\)"),
     *((dict(weight=torch.tensor(w)), "weight must be >= 0 and its largest entry 1e-9 to 1e9, got")
       for w in ([0.0, 0, 0], [1.0, -1, 1], [1.0, nan, 1], [1e-40] * 3, [1.0, inf, 1])),
@@ -215,7 +214,8 @@ MESSAGES = {
     "hardness must be 0, or 1e-9 to 1e9 in size, got": lambda: losses.HCL(hardness=1e-320),
     "weight must be at most 1e9 in size, got 1000000000000": lambda: 1e6 * (1e6 * QARe()),
     "weight must be a finite number, got nan": lambda: nan * InfoNCE(),
-    "weight must be .* got .*1.*a number, or by learnable": lambda: InfoNCE() * torch.ones(2),
+    "offset must be 0 for kernel='rbf', got 0.5": lambda: losses.MMCL(offset=0.5),
+    "positive_views must be": lambda: setattr(pickle.loads(pickle.dumps(InfoNCE())), "positive_views", 1),
     "weight must be a number for learnable.0.2. . QARe.*, whose weight is learnt": lambda: (
         losses.learnable(0.5) * (losses.learnable(0.2) * QARe())
     ),
@@ -228,14 +228,11 @@ MESSAGES = {
     "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
     r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
     "x must hold a finite maximum in every row, got inf": lambda: soft_maximum(x + inf, 1.0),
-    "temperature must be > 0, got 0.0": lambda: soft_maximum(x, 0.0),
     "z and keys must hold two views each": lambda: InfoNCE(candidates="other view")(z, z[[0, 1, 1]]),
     "keys must have the 2 views of z .* got 3": lambda: GroCo(pool="view")(z, z[[0, 1, 1]]),
-    "positive_views must be .* <= 2, got 3": lambda: InfoNCE(positive_views=3)(z, z),
     "memory must be given for InfoNCE.*holds all": lambda: InfoNCE(candidates="memory")(z),
     "labels and positives must be": lambda: losses.IOT()(z, memory=z[0], labels=y),
     "labels are named: loss": lambda: InfoNCE()(z[0], y),
-    "positives must be None for LinearAssignment": lambda: LinearAssignment()(z, positives=z > 0),
     "memory_labels must be None for GroCo": lambda: GroCo()(z[0], labels=y, memory_labels=y),
     "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
     "size must be an integer >= 1, got 0": lambda: Queue(0, 3),

@@ -1,7 +1,6 @@
 """kNN, the linear probe, retrieval and matching against scikit-learn, torch and brute force."""
 
 import itertools
-import weakref
 from functools import partial
 
 import numpy as np
@@ -10,10 +9,8 @@ import torch
 from conftest import shifted
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from setclr import evaluation, models
 from setclr.evaluation import features, knn, linear_probe, neighbours, probes, retrieval_at_1
@@ -40,17 +37,12 @@ def test_knn_equals_scikit_learn(k, temperature):
 def test_knn_is_chunked_without_a_trace(monkeypatch, queries, rows):
     (bank, labels), (asked, _) = blobs(50), blobs(30)
     kept = bank.clone()
+    assert torch.equal(knn(bank.half(), labels, asked), knn(bank.half().float(), labels, asked))
     whole, index = knn(bank, labels, asked), neighbours.neighbours(bank, labels, asked, 20)[1]
     for name, value in {"SIMILARITIES": queries * rows, "ROWS": rows, "VALUES": 17}.items():
         monkeypatch.setattr(neighbours, name, value)
     assert torch.equal(knn(bank, labels, asked), whole)
     assert torch.equal(neighbours.neighbours(bank, labels, asked, 20)[1], index) and torch.equal(bank, kept)
-
-
-def test_knn_takes_features_of_half_precision():
-    (bank, labels), (asked, _) = blobs(50), blobs(30)
-    bank = bank.half()
-    assert torch.equal(knn(bank, labels, asked.half()), knn(bank.float(), labels, asked.half().float()))
 
 
 def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):
@@ -69,48 +61,6 @@ def test_probes_of_several_encoders_are_those_of_each_alone():
     banks, asked = (torch.stack([x, 9 * x.square(), x.abs()]) for x in (bank, queries))
     for found, own, other in zip(linear_probe(banks, labels, asked, 3, 32), banks, asked):
         assert (found == linear_probe(own, labels, other, 3, 32)).float().mean() > 0.99
-
-
-class LiveBytes(TorchDispatchMode):
-    """The most bytes that tensors made within it held at one time."""
-
-    def __init__(self):
-        super().__init__()
-        self.now = self.most = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        for x in result if isinstance(result, (tuple, list)) else [result]:
-            if isinstance(x, torch.Tensor) and not function.is_view and not function._schema.is_mutable:
-                size = x.untyped_storage().nbytes()
-                self.hold(size)
-                weakref.finalize(x, self.hold, -size)
-        return result
-
-    def hold(self, size):
-        self.now += size
-        self.most = max(self.most, self.now)
-
-
-def test_a_large_bank_is_not_copied(monkeypatch):
-    """16 MiB of features, handled a MiB at a time: neither the vote nor the probe needs half as much beside
-    them."""
-    bank, labels = torch.rand(8192, 512), torch.arange(8192) % 10
-    for module, name in ((neighbours, "SIMILARITIES"), (neighbours, "VALUES"), (probes, "VALUES")):
-        monkeypatch.setattr(module, name, 2**18)
-    for call in (lambda: knn(bank, labels, bank[:100]),
-                 lambda: linear_probe(bank, labels, bank[:100], epochs=1, batch=500)):  # fmt: skip
-        with LiveBytes() as live:
-            call()
-        assert 2**20 <= live.most < 2**23
-
-
-def test_the_probe_goes_to_the_optimum_of_logistic_regression():
-    """In full batches, whose gradient has no noise, on classes that overlap, so that there is an optimum."""
-    (bank, labels), (queries, _) = blobs(2000, noise=3), blobs(1000, noise=3)
-    predicted = linear_probe(bank, labels, queries, epochs=300, batch=2000, lr=0.03)
-    expected = torch.tensor(LogisticRegression(C=1e6, max_iter=2000).fit(bank, labels).predict(queries))
-    assert (predicted == expected).float().mean() > 0.995
 
 
 @pytest.mark.parametrize("raw, decay, cosine", [(False, 0.0, False), (True, 0.0, False), (True, 0.1, True)])
@@ -227,25 +177,18 @@ def test_the_nearest_other_image_of_one_that_is_there_three_times_is_a_copy():
     (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
     (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
     (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
-    (lambda x, y: knn(x, y, x[:0]), r"bank and queries must be .* got \(10, 3\) and \(0, 3\)"),
-    (lambda x, y: knn(x, y[:5], x), "bank_labels must be 10 integers"),
     (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers, got torch.float32"),
-    (lambda x, y: knn(x * torch.nan, y, x), "bank must be finite"),
     (lambda x, y: knn(x, y, x * torch.nan), "queries must be finite"),
     (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
     (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
     (lambda x, y: linear_probe(x[None], y, x), "bank and queries must be of as many encoders, got "),
     (lambda x, y: evaluation.matching_accuracy(x, x[:4]), r"a and b must both be .* \(10, 3\) and \(4, 3\)"),
-    (lambda x, y: retrieval_at_1(x[:1], y[:1]), "labels must be of at least 2 classes, got 0 alone"),
     (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
-    (lambda x, y: retrieval_at_1(x, y[:5]), "labels must be 10 integers, got torch.int64 of shape"),
     (lambda x, y: knn(x.numpy(), y, x), "bank must be a tensor, got ndarray; torch.as_tensor makes one"),
     (lambda x, y: knn(x, y.tolist(), x), "bank_labels must be a tensor, got list"),
     (lambda x, y: knn(x, y * 10**9, x), "bank_labels must be below 1048576, got 9000000000; number the"),
-    (lambda x, y: linear_probe(x, y * 10**12, x), "bank_labels must be below 1048576"),
     (lambda x, y: svm_held_out(x, y % 3, x, y), "labels must have 5 of each class or more, got a class of 3"),
     (lambda x, y: features(nn.Flatten(), torch.rand(2, 3, 8, 8)), "images must .* uint8, .* torch.float32"),
-    (lambda x, y: features(nn.Flatten(), torch.ones(2, 3, 8, 8).int()), "images must be .* torch.int32"),
     (lambda x, y: features(nn.Flatten(), torch.zeros(0, 3, 8, 8).byte()), "images must be .* not empty"),
     (lambda x, y: features(nn.Flatten(), [1]), r"images must be .* got \(\) list; .* take its .images"),
 ])  # fmt: skip

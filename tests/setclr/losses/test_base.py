@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from looks_at_values import why
 from torch import nn
 
-import setclr
 from setclr import losses
 from setclr.losses import IOT, LOSSES, MMCL, GroCo, InfoNCE, LinearAssignment, QARe, SetLoss, parse
 from setclr.losses.temperature import learnt_numbers
-from setclr.recipes import RECIPES
 
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=repr)
 
@@ -76,10 +74,14 @@ def test_two_views_one_by_one_autocast_and_an_assignment_without_gradient(loss):
 TWICE = (repr(EVERY[-2]), "SparseCLR(margin=0.5)")  # the other sum, and clamped, are compiled
 
 
-@pytest.mark.parametrize("loss", [x for x in EVERY if why(x) is None and repr(x) not in TWICE], ids=repr)
+COMPILED = [x for x in EVERY if why(x) is None and repr(x) not in TWICE] + [InfoNCE(losses.learnable(0.3))]
+
+
+@pytest.mark.parametrize("loss", COMPILED, ids=repr)
 def test_compiled_without_a_break_gives_the_same(loss):
     torch._dynamo.reset()
-    compiled, z = torch.compile(loss, backend="aot_eager", fullgraph=True), normal(2, 5, 4, grad=True)
+    loss, z = copy.deepcopy(loss).double(), normal(2, 5, 4, grad=True)
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
     close(compiled(z), loss(z), z, rel=1e-9, abs=1e-12)
 
 
@@ -120,17 +122,13 @@ def test_sums_and_multiples():
     assert repr(half) == repr(0.5 * InfoNCE() + 1.5 * QARe()) == repr(parse(repr(half)))
     close(half(z), InfoNCE()(z) / 2 + 1.5 * QARe()(z))
     assert repr(sum([a, QARe(), b])) == repr(a + QARe() + b)
+    close((QARe() + a).assignment(z), a.assignment(z))
+    for loss in (QARe(), 2.0 * QARe()):
+        with pytest.raises(ValueError, match="QARe.* has no assignment"):
+            loss.assignment(z)
     for wrong in (lambda: a + 1, lambda: 1 + a, lambda: a * b, lambda: a / b, lambda: sum([a], start=2)):
         with pytest.raises(TypeError):
             wrong()
-
-
-def test_a_regulariser_has_no_assignment():
-    z = torch.randn(2, 3, 4)
-    for loss, words in ((QARe(), r"QARe\(.*\) is a regulariser and has no"), (2.0 * QARe(), "has no")):
-        with pytest.raises(ValueError, match=f"{words} assignment"):
-            loss.assignment(z)
-        close((loss + InfoNCE()).assignment(z), InfoNCE().assignment(z))
 
 
 def test_a_weight_may_be_learnt_and_its_text_makes_one_that_learns():
@@ -204,14 +202,7 @@ def test_what_is_odd_is_said_once():
     assert not warned(lambda: [InfoNCE()(torch.randn(4, 4, 3)), GroCo(negatives=30)(torch.randn(2, 16, 4))])
 
 
-def test_dcl_is_two_losses():
-    """lightly's is decoupled, the one that had this name here is debiased."""
-    assert repr(parse("DCL(prior=0.2)")) == repr(losses.DebiasedInfoNCE(prior=0.2))
-    assert not hasattr(losses, "DCL") and not hasattr(setclr, "DCL")
-
-
-NO_LOSS = ["InfoNCE", "3", "InfoNCE(", "learnable(0.07)", "float('1')", "__import__('os').getcwd()", "\0",
-           900 * "("]  # fmt: skip
+NO_LOSS = ["InfoNCE", "3", "InfoNCE(", "learnable(0.07)", "__import__('os').getcwd()", "\0", 900 * "("]
 NO_SUM = [f"InfoNCE() {rest}" for rest in ("+ 3", "* GroCo()", "/ GroCo()", "* 'a'", "- QARe()")]
 ARGUMENTS = "10 ** 9", "[1]", "*[1]", "**{'temperature': 1}", "0.5j", "--1"
 REFUSED = {
@@ -224,15 +215,10 @@ REFUSED = {
     "InfoNCE(temperature=1, temperature=2)": "must name temperature once, got it 2 times",
     "InfoNCE(" + 400 * "1" + ")": "temperature must be 1e-30 to 1e30",
     "InfoNCE() / 0": "divisor must be > 0, got 0",
-    "InfoNCE(learnable(-1))": "learnable must be >= 0.01 and <= 1, got -1",
     "InfoNCE(learnable(0.0))": "learnable must be >= 0.01 and <= 1, got 0.0",
-    "learnable(1e50) * QARe()": "learnable must be ",
     "learnable(1.5) * QARe()": "learnable must be >= 0.01 and <= 1, got 1.5",
-    "'a' * 99999999999": "got \"'a'\"",
-    "2 * 3 * QARe()": "got '2 \\* 3 \\* QARe\\(\\)'",
     "Rotation() + QARe()": "Rotation\\(\\) is a baseline and stands alone",
     "-" * 2000 + "1": "at most 1000 characters, got 2001",
-    " + ".join(1500 * ["QARe()"]): "at most 1000 characters",
 }
 
 
@@ -243,16 +229,12 @@ def test_what_is_not_in_the_language_is_refused_in_words(text):
     assert len(str(refused.value)) < 1500
 
 
-def test_baselines_are_named_where_the_course_is_not_installed(monkeypatch):
+def test_old_names_and_where_the_course_is_not_installed_those_of_baselines_are_known(monkeypatch):
+    assert repr(parse("DCL(prior=0.2)")) == repr(losses.DebiasedInfoNCE(prior=0.2))
     monkeypatch.setattr(losses, "loaded", lambda group: ())
     assert repr(parse("Supervised()")) == "Supervised()"
     with pytest.raises(ValueError, match="got 'Rotation'.*; the papers' baselines come with the course"):
         parse("Rotation()")
-
-
-def test_every_recipes_loss_is_in_the_language():
-    for recipe in RECIPES.values():
-        assert repr(parse(repr(recipe.parsed_loss))) == repr(recipe.parsed_loss)
 
 
 WORDS = [*"+*/-(),='1[{.", "1e9", "temperature"]
@@ -304,21 +286,12 @@ def test_an_optimiser_moves_the_temperature_and_its_value_has_a_name():
     assert learnt_numbers(loss) == pytest.approx({"losses.0.temperature": tau, "learnt.2": 0.5})
 
 
-def test_a_learned_temperature_under_compile():
-    torch._dynamo.reset()
-    loss, z = InfoNCE(losses.learnable(0.3)).double(), normal(2, 5, 4)
-    close(torch.compile(loss, backend="aot_eager", fullgraph=True)(z), loss(z), rel=1e-9)
-
-
 def test_a_changed_setting_is_that_of_a_loss_made_with_it():
     z, loss, other = torch.randn(2, 8, 16), InfoNCE(0.5), InfoNCE(0.2, candidates="other view")
     loss.temperature, loss.candidates = 0.2, "other view"
     assert loss(z) == other(z) and repr(loss) == repr(other) and loss.takes == other.takes
     loss.temperature = losses.learnable(0.3)
-    assert list(loss.state_dict()) == ["temperature.log"]
-    again = pickle.loads(pickle.dumps(copy.deepcopy(loss)))
-    with pytest.raises(ValueError, match="positive_views must be"):
-        again.positive_views = 1
+    assert list(pickle.loads(pickle.dumps(loss)).state_dict()) == ["temperature.log"]
 
 
 @pytest.mark.gpu

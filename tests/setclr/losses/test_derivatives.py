@@ -1,7 +1,6 @@
 """Values and derivatives of every loss: finite or refused at the ends of what may be asked for, and true.
 
-The first and second derivatives of losses and inner functions are those that torch.func and torch.export
-find; a step along them lowers every loss.
+The first and second derivatives of losses and inner functions are those of torch.func and torch.export.
 """
 
 import inspect
@@ -9,21 +8,15 @@ import math
 
 import pytest
 import torch
-from conftest import shifted
 from every_loss import EVERY, EXAMPLES, close, normal, several, slope, views
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from looks_at_values import why
-from pictures import smooth
-from torch import nn
 from torch.func import grad, jvp, vmap
-from torch.nn.functional import avg_pool2d
 
-from setclr import data, inner, losses, models
-from setclr.evaluation import knn
+from setclr import inner, losses
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import LOSSES, MMCL, InfoNCE, LinearAssignment, QARe, SupCon, Triplet
-from setclr.views import augment, preset
+from setclr.losses import LOSSES, MMCL, InfoNCE, QARe, SupCon
 
 CONSTANT = several("""
 GroCo(negatives=4); InfoNCE(stop_gradient=True); Triplet(stop_gradient=True); MMCL(); MMCL(solver="exact")
@@ -105,11 +98,6 @@ def test_a_loss_that_holds_something_constant_refuses_a_second_derivative_in_eve
             ask()
 
 
-def test_with_keys_a_loss_without_the_other_side_has_one():
-    z, keys = normal(2, 2, 6, 5)
-    second(lambda x: InfoNCE(stop_gradient=True)(x, keys=keys), z)
-
-
 def agree(function, batch, alone):
     """Values and gradients of a batch of three by vmap, and a derivative along a direction, against autograd.
 
@@ -147,70 +135,19 @@ def test_every_inner_function_has_its_derivatives_and_torch_func_follows(name):
     assert torch.autograd.gradcheck(one, normal(1, 5, 5, grad=True))
 
 
-def test_what_cannot_be_followed_says_so():
+def test_what_cannot_be_followed_says_so_and_the_rest_is_autograd_s():
+    z, keys = normal(2, 2, 4, 3)
+    second(lambda x: InfoNCE(stop_gradient=True)(x, keys=keys), z)
+    z.requires_grad_()
+    for loss in (InfoNCE(0.3), InfoNCE(0.5) + QARe()):
+        (first,) = torch.autograd.grad(loss(z), z, create_graph=True)
+        twice = grad(lambda z, loss=loss: grad(loss)(z).square().sum())(z.detach())
+        close(twice, slope(first.square().sum(), z))
     with pytest.raises(ValueError, match="iterations must be a number within torch.func, got None"):
         grad(lambda x: inner.sinkhorn(x, 0.5).P.max())(normal(5, 5))
     for loss, reason in ((losses.GroCo(), "stop_gradient=True"), (MMCL(), "MMCL holds")):
         with pytest.raises(RuntimeError, match=f"second derivative by torch.func would be wrong: {reason}"):
             grad(lambda z: grad(loss)(z).square().sum())(normal(2, 5, 4))  # noqa: B023
-
-
-def test_second_derivatives_by_torch_func_are_autograd_s():
-    z = normal(2, 4, 3, grad=True)
-    for loss in (InfoNCE(0.3), InfoNCE(0.5) + losses.QARe(), losses.NTLogistic()):
-        (first,) = torch.autograd.grad(loss(z), z, create_graph=True)
-        twice = grad(lambda z, loss=loss: grad(loss)(z).square().sum())(z.detach())
-        close(twice, slope(first.square().sum(), z))
-
-
-SIDE = 16
-LEARNING = [kind() for kind in losses.LOSSES if kind not in (LinearAssignment, Triplet, QARe)] + several("""
-InfoNCE(candidates="other view"); InfoNCE() + 0.5 * QARe()
-LinearAssignment(0.0, 0.1, "batch-hard"); Triplet(1.6, "all", 10)
-""")  # QARe is a regulariser, one-to-one learns from mistakes alone
-
-
-def made() -> tuple[nn.Module, nn.Module, torch.optim.Optimizer]:
-    torch.manual_seed(0)
-    encoder, width = models.encoder("conv4")
-    model = nn.Sequential(encoder, models.head(width, 64, 32, last_norm=True))
-    return encoder, model, torch.optim.Adam(model.parameters(), lr=3e-3)
-
-
-def step(loss, model, optimiser, batch) -> float:
-    value = loss(model(batch.flatten(0, 1)).unflatten(0, batch.shape[:2]))
-    optimiser.zero_grad()
-    value.backward()
-    optimiser.step()
-    return value.item()
-
-
-@pytest.mark.parametrize("loss", LEARNING, ids=repr)
-def test_a_step_lowers_a_loss(loss):
-    _, model, optimiser = made()
-    batch = augment(smooth(64, 32, 32), preset("photo", SIDE), shifted())
-    first, last = (step(loss, model, optimiser, batch) for _ in range(2))
-    assert last < first
-
-
-def test_features_become_better_than_untrained_ones():
-    train, test = (data.load("photo-patches", split=split) for split in ("train", "test"))
-    generator = torch.Generator().manual_seed(0)
-    chosen = torch.randperm(len(train.images), generator=generator)
-    parts = chosen[: 40 * 64].split(64)
-    batches = [augment(train.images[some], preset("photo", SIDE), generator) for some in parts]
-    bank, test = train.subset(chosen[:1500]), test.subset(torch.arange(0, len(test.images), 2))
-
-    def accuracy(encoder: nn.Module) -> float:
-        encoder.eval()
-        with torch.no_grad():
-            features, asked = (encoder(avg_pool2d(x.images / 255, 32 // SIDE)) for x in (bank, test))
-        return (knn(features, bank.labels, asked) == test.labels).float().mean().item()
-
-    encoder, model, optimiser = made()
-    values = [step(InfoNCE(), model, optimiser, batch) for batch in batches]
-    assert sum(values[-10:]) < sum(values[:10])
-    assert accuracy(encoder) > accuracy(made()[0]) + 0.01
 
 
 # Extremes

@@ -4,7 +4,6 @@ against eq. 6 with the matrix written out, the authors' golden values, and eq. 1
 import itertools
 import math
 
-import diffsort
 import numpy as np
 import pytest
 import torch
@@ -43,13 +42,6 @@ def test_odd_even_equals_the_formula(n, beta):
     close(values, P @ x, rel=0, abs=1e-12)
 
 
-@pytest.mark.parametrize("n", [2, 4, 7, 16])
-def test_equals_diffsort(n):
-    x = normal(5, n)
-    values, transposed = diffsort.DiffSortNet("odd_even", n, steepness=3.0, distribution="cauchy")(x)
-    close(tuple(sorting_network(x, 3.0)), (values, transposed.mT), rel=0, abs=1e-10)
-
-
 @pytest.mark.parametrize("key", [k for k in GOLDENS if k.startswith("X_")])
 def test_golden_values_of_diffsort(key):
     n, beta = key[3:].split("_b")
@@ -72,27 +64,12 @@ def test_rows_and_columns_sum_to_one_and_the_row_vector_is_the_matrix(n, beta, d
     close(*(torch.autograd.grad(y, x, weights) for y in (p, dense)), rel=0, abs=1e-13 * n * beta)
 
 
-def test_gradients_of_a_network():
-    x = normal(2, 4, grad=True)
-    assert torch.autograd.gradcheck(lambda x: sorting_network(x, 2.0).P, x)
-    assert torch.autograd.gradcheck(lambda x: top_probability(x, 2, 2.0), x)
-
-
 @given(sizes)
 def test_hard_swaps_sort(n):
     x = torch.randperm(n).double()
     values, P = sorting_network(x, beta=1e9)
     close(values, x.sort().values, rel=0, abs=1e-6)
     assert torch.equal(P.round(), torch.eye(n, dtype=P.dtype)[x.long()].T)
-
-
-def test_the_two_odd_even_networks_of_the_paper_differ():
-    """The main text compares (1,2) first, its supplement's Algorithm 1 (2,3): an ambiguity of the paper."""
-    x = torch.tensor([0.0, 0.4, 0.3, 0.1], dtype=torch.float64)
-    main = sorted_by_the_book(x, 1.0)[1]
-    padded = torch.cat([torch.tensor([-1e9], dtype=torch.float64), x])
-    supplement = sorted_by_the_book(padded, 1.0)[1][1:, 1:]
-    assert (main - supplement).abs().max() > 0.01
 
 
 def test_tails_keep_their_digits_in_float32():
@@ -191,13 +168,6 @@ def test_one_positive_and_one_negative_is_equation_10(beta):
     gaps = [float(x[v, i] @ x[1 - v, i] - (x[:, 1 - i] @ x[v, i]).max()) for v in (0, 1) for i in (0, 1)]
     expected = np.mean([-math.log(math.atan(beta * gap) / math.pi + 0.5) for gap in gaps])
     assert float(GroCo(beta, negatives=1)(z)) == pytest.approx(expected, rel=1e-9)
-
-
-def test_multi_crop_sorts_lists_of_two_lengths():
-    """A full view has one positive, a small crop two: networks of 11 and of 12 places in one batch."""
-    groco = GroCo(pool="view", positive_views=2)
-    lists = groco.lists(groco.batch(normal(8, 12, 6)))
-    assert [tuple(similarity.shape) for _, similarity, _, _ in lists] == [(2 * 12, 11), (6 * 12, 12)]
 
 
 def test_collapse_is_a_stationary_point_of_known_height():

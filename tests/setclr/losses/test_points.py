@@ -11,7 +11,6 @@ import torch
 from every_loss import close, normal, several, slope, views
 from hypothesis import given
 from hypothesis import strategies as st
-from pytorch_metric_learning.losses import SupConLoss
 from scipy.special import expit, softmax
 from torch.nn import functional as F
 
@@ -272,23 +271,6 @@ def test_gradients_with_labels_of_views_and_of_a_flat_batch(loss):
         warnings.simplefilter("error")
         assert alone(x, labels=each, reduction="none").tolist() == [0, 0, 0, 0]
         assert alone.assignment(x, labels=each).abs().max() == 0
-
-
-def test_uniformity_counts_pairs_of_two_classes_as_negatives():
-    z, labels = normal(2, 4, 3), torch.tensor([0, 1, 1, 0])
-    P = IOT("rows", TAU).assignment(z, labels=labels) / 8
-    masses = P[labels.repeat(2)[:, None] != labels.repeat(2)]
-    penalty = (masses.mean() * (masses.mean() / masses).log()).sum()
-    with_it, without = (IOT("rows", TAU, uniformity=u)(z, labels=labels) for u in (1.0, 0.0))
-    close(with_it - without, penalty)
-
-
-@given(st.integers(4, 12), st.integers(1, 3), st.floats(0.05, 1))
-def test_pytorch_metric_learning_s(N, V, temperature):
-    """It, too, leaves out anchors without a positive."""
-    z, y = normal(V, N, 6), torch.randint(0, N // 3 + 1, (N,))
-    y[:3] = torch.tensor([0, 0, 1])
-    close(SupCon(temperature)(z, labels=y), SupConLoss(temperature)(z.flatten(0, 1), y.repeat(V)))
 
 
 @given(st.integers(2, 8), st.floats(0.05, 3))

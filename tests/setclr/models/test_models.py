@@ -84,11 +84,6 @@ def test_resnet32_is_the_literal_formula():
     torch.testing.assert_close(encoder(images), x.mean((2, 3)) @ s["fc.weight"].T + s["fc.bias"])
 
 
-def test_resnet32_begins_with_hes_variance():
-    weight = fresh("resnet32").layer3[4].conv2.weight
-    assert float(weight.detach().std()) == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.03)
-
-
 def test_first_weights_are_those_of_torchs_initialisers():
     """Conv-4's first layer as the QARe paper's program has it: normal, deviation √(2 / (9 · 8)) = 0.167."""
     he = functools.partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
@@ -99,9 +94,6 @@ def test_first_weights_are_those_of_torchs_initialisers():
                 draw(module.weight.data)
         begun = seeded_encoder("conv4", initial=initial)
         assert all(map(torch.equal, begun.state_dict().values(), plain.state_dict().values()))
-    he = torch.cat([models.encoder("conv4", initial="he")[0][0].weight.detach() for _ in range(100)])
-    assert float(he.std()) == pytest.approx((2 / 72) ** 0.5, rel=5 / (2 * he.numel()) ** 0.5)
-    assert float(he.abs().max()) > 3 * float(he.std()), "normal, not uniform"
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
@@ -146,17 +138,6 @@ def test_moco_v3s_vit_is_timms_with_12_heads_and_fixed_positions(rows, columns):
     if rows == columns:
         kept = fresh(VIT).pos_embed.double()
         torch.testing.assert_close(kept, literal_positions(rows, columns), rtol=0, atol=1e-5)
-
-
-def test_moco_v3s_vit_begins_as_its_authors_does():
-    """Uniform weights in ±√(6 / (inputs + outputs)), queries, keys and values apart, the projection flat."""
-    projection, block = fresh(VIT).patch_embed.proj, fresh(VIT).blocks[3]
-    widths = {projection: 3 * 16 * 16 + 384, block.attn.qkv: 384 + 384, block.mlp.fc1: 384 + 4 * 384}
-    for layer, width in widths.items():
-        weight, most = layer.weight.detach(), (6 / width) ** 0.5
-        assert 0.999 * most < weight.abs().max() <= most
-        assert float(weight.std()) == pytest.approx(most / 3**0.5, rel=0.01)
-    assert not projection.bias.any() and not block.attn.qkv.bias.any()
 
 
 def test_all_of_moco_v3s_vit_learns_but_positions_and_projection():
@@ -204,13 +185,9 @@ def test_heads_of_three_two_and_one_layers():
     (lambda: models.head(8, 8, 4, layers=0), "layers must be an integer >= 1, got 0"),
     (lambda: models.head(8, 1.5, 4), "hidden must be an integer >= 1, got 1.5"),
     (lambda: models.head(8, 8, 4, activation="rely"), "activation must be one of .*did you mean 'relu'"),
-    (lambda: models.head(8, 8, 4, norm=None), "norm must be True or False, got None"),
-    (lambda: models.head(8, 8, 4, last_norm=1), "last_norm must be True or False, got 1"),
-    (lambda: models.encoder("conv4", 0), "channels must be an integer >= 1, got 0"),
     (lambda: models.encoder("conv4", 1, normalised="cifar10"), "channels must be .* got 1; normalised="),
     (lambda: models.encoder("vit"), "encoder must be one of .*timm:NAME takes any model of timm"),
     (lambda: fresh(VIT)(torch.rand(1, 3, 100, 96)), r"multiples of \(16, 16\) px, got \(100, 96\)"),
-    (lambda: fresh("timm:test_vit")(torch.rand(1, 3, 100, 96)), r"sides that are multiples of \(16,"),
     (lambda: fresh("timm:convit_tiny")(torch.rand(1, 3, 96, 96)), r"sides \(224, 224\) px, got"),
 ])  # fmt: skip
 def test_heads_encoders_and_sides_that_cannot_be_are_refused(make, message):

@@ -9,7 +9,7 @@ import torch
 from conftest import shifted
 from torch import nn
 
-from setclr import GroCo, InfoNCE, data, pretrain, views
+from setclr import InfoNCE, data, pretrain, views
 from setclr.data import writing
 from setclr.evaluation import features, linear_probe
 from setclr.recipes import ImageRecipe
@@ -47,10 +47,8 @@ CHANGES = [
     ("initial_lr 0.001 there, 1e-05 now", {"lr": 1e-5}),
     ("weight_decay 0.0 there, 0.5 now", {"decay": 0.5}),
     ("optimiser 'Adam' there, 'AdamW' now", {"kind": torch.optim.AdamW}),
-    ("seed 0 there, 9 now", {"seed": 9}),
-    ("epochs 4 there, 8 now", {"epochs": 8}),
-    ("loss InfoNCE(temperature=0.2", {"loss": GroCo()}),
-    ("temperature=0.2", {"loss": InfoNCE(0.3)}),
+    ("seed 0 there, 9 now; epochs 4 there, 8 now", {"seed": 9, "epochs": 8}),
+    ("loss InfoNCE(temperature=0.2", {"loss": InfoNCE(0.3)}),
     ("lr_schedule LRSchedule(shape='cosine', warmup=0.0) there", {"lr_schedule": LRSchedule("constant")}),
     ("views (View(", {"preset": "qare"}),
     ("labels False there, True now", {"labels": True}),
@@ -66,12 +64,6 @@ def test_a_run_is_not_gone_on_with_by_other_settings(tmp_path, said, change):
         made(**change).fit(tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == whole
     assert len(made(**change).fit(tmp_path, resume=False)) == change.get("epochs", 4)
-
-
-def test_keys_that_are_dropped_are_missed(tmp_path):
-    stopped(made(keys=Keys(0.9)), tmp_path)
-    with pytest.raises(ValueError, match=r"keys \(0.9, 'constant', 0\) there, None now"):
-        made().fit(tmp_path)
 
 
 def test_views_without_a_text_of_their_own_are_no_other_settings(tmp_path):
@@ -117,14 +109,6 @@ def test_the_same_trainer_goes_on_after_an_interruption(tmp_path, with_out, step
         fresh = made()
         assert len(fresh.fit(out)) == 4 and torch.equal(fresh.head.weight, whole.head.weight)
         assert len(again.fit(out)) == 4 and torch.equal(again.head.weight, whole.head.weight)
-
-
-def test_the_same_trainer_goes_on_after_an_error_in_its_task_or_loss(tmp_path):
-    whole = made()
-    whole.fit()
-    again = stopped(made(), tmp_path, 5, divided)
-    for trainer in (again, made()):
-        assert len(trainer.fit(tmp_path)) == 4 and torch.equal(trainer.head.weight, whole.head.weight)
 
 
 def test_a_run_that_is_struck_twice_before_its_second_checkpoint_draws_the_same(tmp_path):
@@ -177,7 +161,8 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
     (lambda: Trainer(ImageViews(IMAGES, views.preset("qare")), nn.Flatten(), nn.Identity(), InfoNCE(0.2),
                      batch=16),
      "encoder or head must have a parameter that learns, got none"),
-    (lambda: Machine("cpu", workers=100_000), "workers must be an integer >= 0 and <= 256, got 100000"),
+    (lambda: made().fit(""), "out must name a folder, got ''; '.' is the present one"),
+    (lambda: pretrain(ImageRecipe("InfoNCE(0.2)", batch=16), "", data=IMAGES), "out must name a folder, got"),
     (lambda: made(lr_schedule=LRSchedule(warmup=50)),
      "warmup must be at most 4, the epochs, got 50; .* take a shorter one"),
 ])  # fmt: skip
@@ -202,15 +187,6 @@ def test_another_default_device_is_refused(call):
     call()
 
 
-def test_an_empty_folder_is_not_the_present_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    recipe = ImageRecipe("InfoNCE(0.2)", epochs=1, batch=16)
-    for train in (lambda: made().fit(""), lambda: pretrain(recipe, "", data=IMAGES, device="cpu")):
-        with pytest.raises(ValueError, match="out must name a folder, got ''; '.' is the present one"):
-            train()
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("workers", [0, 1])
 def test_views_that_carry_a_graph_are_read_without_it(workers):
     """A transform that runs a network; in another process such a batch was dropped, and training waited."""
@@ -222,19 +198,10 @@ def test_views_that_carry_a_graph_are_read_without_it(workers):
     assert frozen.weight.grad is None
 
 
-@pytest.mark.parametrize("labels", [[10**12, 5] * 8, [10**9, 10**9 + 1] * 8])
-def test_labels_may_be_large_numbers(labels):
+def test_labels_may_be_large_numbers():
     """As ids are; nothing as long as the largest is made."""
+    labels = [10**12, 5] * 8
     batches = Batches(torch.tensor(labels), Batching(4, images_per_class=2), seed=0, things="images")
     for batch in batches.of_epoch(0):
         pairs = torch.tensor(labels)[batch].view(-1, 2)
         assert torch.equal(pairs[:, 0], pairs[:, 1])
-
-
-@pytest.mark.parametrize("epochs, factors", [
-    (1, [1]), (2, [1, 0.1]), (3, [1, 1, 0.1]), (4, [1, 1, 0.1, 0.01]),
-    (200, [1] * 100 + [0.1] * 50 + [0.01] * 50),
-])  # fmt: skip
-def test_steps_fall_at_half_and_at_three_quarters(epochs, factors):
-    schedule = LRSchedule("steps")
-    assert [schedule.factor(10 * e, 10, epochs) for e in range(epochs)] == pytest.approx(factors)

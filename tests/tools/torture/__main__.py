@@ -26,10 +26,6 @@ from pathlib import Path
 
 # The module of each, with its `trial(seed, folder)`.
 PARTS = {"kills": "kills", "losses": "tensors", "fits": "fits"}
-    "kills": "kills",
-    "losses": "tensors",
-    "fits": "fits",
-}  # the module of each, with its `trial(seed, folder)`
 MINUTES = float(os.environ.get("TORTURE_MINUTES", "20"))
 HANGS = 600.0  # seconds; the longest trial takes less than a tenth of it on a quiet machine
 MEMORY = 16 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still
