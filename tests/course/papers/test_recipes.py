@@ -76,22 +76,16 @@ PRINTED = """
 qare-table1-infonce+qare: matching 61.96±1.38
 qare-table3-resnet32-tiny-imagenet-sparseclr+qare: linear 27.03
 groco-table1-groco-4x224-400ep: knn20 64.8, linear 71.3
-groco-table8a-n10-beta1: knn20 60.5, linear 69.2
 groco-table8a-n20-beta8: knn20 59.0, linear 68.0
-groco-table8d-false-negatives: knn1 51.5, linear-top5 87.7
 groco-table9a-infonce+top10+stop-gradient: knn20 55.0, linear 66.0
 groco-table9e-random-negatives: knn1 39.5, linear-top5 82.7
-groco-table9f-groco: knn20 60.5
-iot-table1-cifar10-ua: linear 90.61, linear200 90.57
 iot-table1-svhn-uab-k2: linear 91.19, linear200 91.26
 iot-table2-cifar100-align+uniform: linear 66.28, knn5 55.10
 iot-table4-imagenet100-infonce: linear200 67.35, knn5 53.50
-iot-table3-cifar10-lambda10: linear 90.99, linear200 90.96
 mmcl-table3-imagenet-mmcl: linear 63.8
 mmcl-table5-flow-mmcl: ten crops 68.01, retrieval@1 50.94
 mmcl-table6-cifar100-tanh: knn200 54.53
 mmcl-table7-stl10-hcl-batch64: linear 80.39
-mmcl-table8-cifar100-pgd: linear 68.0
 mmcl-text-imagenet-400ep: linear 69.9
 """
 
