@@ -1,7 +1,7 @@
 """The papers' rows, and what these need, for the library (entry point group "setclr.recipes")."""
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +9,16 @@ from setclr.recipes.registry import Published
 from setclr_course.papers.rows import rows
 
 if TYPE_CHECKING:
-    from setclr.data import ImageSet
     from setclr.evaluation.protocols import Protocol
     from setclr.losses import Objective
     from setclr.video import VideoSet
 
 
 class Papers:
-    """The papers' recipes, printed numbers, protocols, data sets, videos and baselines
+    """The papers' recipes, printed numbers, protocols, videos and baselines
     (`setclr.recipes.registry.Collection`). Modules that are slow to import are imported on first use."""
+
+    data: Mapping[str, Callable[..., Any]] = {}
 
     @cached_property
     def recipes(self) -> dict[str, dict[str, Any]]:
@@ -38,12 +39,6 @@ class Papers:
         from setclr_course.papers.protocols import PROTOCOLS
 
         return PROTOCOLS
-
-    @cached_property
-    def data(self) -> "dict[str, Callable[[str | Path, int], dict[str, ImageSet]]]":
-        from setclr_course.papers.benchmarks import BENCHMARKS, WHOLE, splits_of
-
-        return {name: partial(splits_of, name) for name in (*BENCHMARKS, *WHOLE)}
 
     @cached_property
     def videos(self) -> "dict[str, Callable[[str, str, str | Path], VideoSet]]":

@@ -1,30 +1,27 @@
 """Surface normals predicted from an encoder's feature maps by a linear read-out (MMCL, table 1).
 
 Ericsson et al. 2021 train a PSPNet on NYUv2, fine-tune its ResNet-50, and report angular errors; MMCL's
-table 1 has the median. Here one linear map at each pixel reads all of the encoder's feature maps,
-enlarged to the image's size, so that it can be trained in seconds. The encoder is frozen, or tuned. The
-normals come from a disparity map, or from files.
+table 1 has the median. Here one linear map at each pixel reads all feature maps of the frozen encoder,
+enlarged to the image's size, so that it can be trained in seconds. The normals come from a disparity map.
 """
 
 import copy
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, interpolate, normalize
 
-from setclr.checks import boolean, choice, integer, number, printable
+from setclr.checks import choice, integer
 from setclr.evaluation.frozen import evaluating
 from setclr.extras import extra
 from setclr.models.encoders import normalise
 from setclr.seeding import drawing, seeded
 
 WITHIN = (11.25, 22.5, 30.0)  # degrees
-NYU = "nyuv2:"
 SPLITS = ("train", "test")
+WINDOW = 128  # side of what is shown in a step, in pixels
 GAP = 16  # columns in the middle of the motorcycle picture, in neither half
 
 
@@ -49,26 +46,12 @@ class Camera(NamedTuple):
 MOTORCYCLE = Camera(994.978, 311.193, 254.877, 31.086)  # from the documentation of scikit-image
 
 
-def load_normals(name: str, split: str = "train") -> NormalMaps:
-    """The images and normals of that name.
+def motorcycle(split: str = "train") -> NormalMaps:
+    """The left picture of scikit-image's stereo pair: its left half to train on, its right half to test on.
 
-    "motorcycle": the left picture of scikit-image's stereo pair, its left half to train on and its right
-    half to test on, each one image. "nyuv2:PATH": NYUv2 as arrays, put there by hand, in the layout of
-    Liu et al. 2019: PATH/train/image/0.npy (H, W, 3) in [0, 1], PATH/train/normal/0.npy (H, W, 3), zero
-    where it is not known, and PATH/val/… to test on.
-
-    Raises ValueError for another name or split, or where a file is damaged or of another size than the
-    first or than its image; FileNotFoundError where files are missing.
+    Raises ValueError for another split.
     """
     choice("split", split, SPLITS)
-    if name == "motorcycle":
-        return motorcycle(split)
-    if not str(name).startswith(NYU):
-        choice("name", name, ["motorcycle", f"{NYU}PATH"])
-    return of_folder(Path(name[len(NYU) :]).expanduser() / ("train" if split == "train" else "val"))
-
-
-def motorcycle(split: str) -> NormalMaps:
     with extra("train"):
         from skimage import data
     image, _, disparity = data.stereo_motorcycle()
@@ -122,48 +105,6 @@ def normals_of(
     return normals.float(), valid
 
 
-def of_folder(folder: Path) -> NormalMaps:
-    """The images and normals in image/ and normal/ of a folder, ordered by number. Raises
-    FileNotFoundError where there are none, ValueError where sizes differ."""
-    files = sorted((folder / "image").glob("*.npy"), key=lambda path: (len(path.stem), path.stem))
-    if not files:
-        where = printable(folder / "image")
-        raise FileNotFoundError(f"{where} has no .npy files; put NYUv2's arrays there (data/README.md)")
-    images: list[np.ndarray] = []
-    normals: list[np.ndarray] = []
-    for path in files:
-        image, normal = read(path), read(folder / "normal" / path.name)
-        if image.shape != normal.shape or (images and image.shape != images[0].shape):
-            got = f"{printable(path)} is {image.shape}, its normals {normal.shape}"
-            first = f", the first image {images[0].shape}" if images else ""
-            raise ValueError(f"images and normals must be of one size, but {got}{first}; resize or remove it")
-        images.append(image)
-        normals.append(normal)
-    found = torch.from_numpy(np.stack(normals)).float().permute(0, 3, 1, 2)
-    length = found.norm(dim=1)
-    valid = length > 0.5
-    pixels = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
-    unit = torch.where(valid[:, None], found / length.clamp(min=1e-6)[:, None], 0.0)
-    return NormalMaps((255 * pixels).round().byte().contiguous(), unit.contiguous(), valid)
-
-
-def read(path: Path) -> np.ndarray:
-    """The array (H, W, 3) in a file. Raises ValueError or FileNotFoundError, naming the file."""
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{printable(path)} is missing, and each image needs its normals; put it there"
-        )
-    try:
-        found = np.load(path, allow_pickle=False)
-        if found.ndim != 3 or found.shape[2] != 3 or not np.isfinite(found).all():
-            raise ValueError(f"its shape is {found.shape}, or it holds NaN")
-    except (OSError, ValueError, EOFError) as error:
-        raise ValueError(
-            f"{printable(path)} is no array (H, W, 3) of numbers ({error}); take it out"
-        ) from error
-    return found.astype(np.float32)
-
-
 class DenseReadOut(nn.Module):
     """Images (N, 3, H, W) in [0, 1] → unit normals (N, 3, H, W), by a linear map of feature maps.
 
@@ -208,31 +149,26 @@ class DenseReadOut(nn.Module):
 
 
 def fit_normals(
-    encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 3e-3, tuned: bool = False,
-    window: int = 128, seed: int = 0,
-) -> DenseReadOut:  # fmt: skip
+    encoder: nn.Module, train: NormalMaps, steps: int = 300, lr: float = 3e-3, seed: int = 0
+) -> DenseReadOut:
     """A read-out trained on these normals, by Adam with a learning rate that falls to 0 as a cosine.
 
     The loss is 1 − cosine of the angle, at the valid pixels of one random window a step, mirrored half of
-    the time. The encoder is copied. Without `tuned` the copy does not learn; with it, it learns at a
-    tenth of the rate. Its batch norms keep their statistics either way. Raises ValueError where no pixel
-    is valid, or an argument is not in its range. Cost: a pass of the encoder over window² pixels a step.
+    the time. The encoder is copied, and the copy does not learn; its batch norms keep their statistics.
+    Raises ValueError where no pixel is valid, or `steps` is not positive. Cost: a pass of the encoder over
+    WINDOW² pixels a step.
     """
     integer("steps", steps, least=1)
-    integer("window", window, least=32)
-    number("lr", lr, above=0)
     if not train.valid.any():
         raise ValueError("train must have valid pixels, and has none; look at how its normals were made")
     with drawing(seed):
         model = DenseReadOut(copy.deepcopy(encoder))
-    model.encoder.requires_grad_(boolean("tuned", tuned))
-    groups = [{"params": model.reads.parameters(), "lr": lr}]
-    groups += [{"params": model.encoder.parameters(), "lr": lr / 10}] if tuned else []
-    optimiser = torch.optim.Adam(groups)
+    model.encoder.requires_grad_(False)
+    optimiser = torch.optim.Adam(model.reads.parameters(), lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     model.train()
     model.encoder.eval()
-    for images, normals, valid in windows(train, steps, window, seed):
+    for images, normals, valid in windows(train, steps, WINDOW, seed):
         device = next(model.parameters()).device
         cosine = (model(images.to(device)) * normals.to(device)).sum(1)
         loss = (1 - cosine)[valid.to(device)].mean()
@@ -280,9 +216,7 @@ def angular_errors(predicted: Tensor, maps: NormalMaps) -> Tensor:
     """
     if predicted.shape != maps.normals.shape:
         got, wanted = tuple(predicted.shape), tuple(maps.normals.shape)
-        raise ValueError(
-            f"predicted must be of the shape of the true normals, {wanted}, got {got}; resize it"
-        )
+        raise ValueError(f"predicted must have the true normals' shape, {wanted}, got {got}; resize it")
     a, b = (x.double().movedim(1, -1)[maps.valid] for x in (predicted, maps.normals))
     return torch.atan2(torch.linalg.cross(a, b).norm(dim=1), (a * b).sum(1)).rad2deg()
 

@@ -31,9 +31,8 @@ HYPERPARAMETERS = {
     # MMCL on CIFAR has 25, 2.5 and 0.25, one after the other.
     "MMCL": Hyperparameter("bandwidth", (0.25, 0.8, 2.5, 8.0, 25.0)),
 }
-WEIGHT = Hyperparameter(
-    "weight", (0.125, 0.25, 0.5, 1.0, 2.0)
-)  # of QARe in a sum; its table 4 has 0.125 to 1.25
+# Of QARe in a sum; its table 4 has 0.125 to 1.25.
+WEIGHT = Hyperparameter("weight", (0.125, 0.25, 0.5, 1.0, 2.0))
 
 
 def hyperparameter(loss: str) -> Hyperparameter:
@@ -42,9 +41,8 @@ def hyperparameter(loss: str) -> Hyperparameter:
     parsed = losses.parse(loss)
     if isinstance(parsed, WeightedSum) and isinstance(parsed.losses[-1], losses.QARe):
         return WEIGHT
-    return HYPERPARAMETERS[
-        choice("loss", type(parsed).__name__, HYPERPARAMETERS, "or a sum that ends with QARe")
-    ]
+    kind = choice("loss", type(parsed).__name__, HYPERPARAMETERS, "or a sum that ends with QARe")
+    return HYPERPARAMETERS[kind]
 
 
 def hyperparameter_value(loss: str) -> float:

@@ -35,12 +35,11 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, question
     integer("questions", questions, least=1)
     from scipy import stats  # takes a second
 
-    gap = x - y
-    mean, error = gap.mean(), gap.std(ddof=1) / len(gap) ** 0.5
-    half = error * stats.t.isf((1 - level) / questions / 2, len(gap) - 1)
-    if error == 0:
+    mean = (x - y).mean()
+    if np.ptp(x - y) == 0:
         return Paired(mean, mean, mean, float(mean == 0))
-    return Paired(mean, mean - half, mean + half, 2 * stats.t.sf(abs(mean) / error, len(gap) - 1))
+    test = stats.ttest_rel(x, y)
+    return Paired(mean, *test.confidence_interval(1 - (1 - level) / questions), test.pvalue)
 
 
 def holm(p: Sequence[float]) -> np.ndarray:

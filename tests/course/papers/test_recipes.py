@@ -12,7 +12,7 @@ from conftest import a_record, shifted
 from setclr import losses
 from setclr.cli import main
 from setclr.experiments.run import new_run
-from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Recipe
+from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Published, Recipe
 from setclr.views import PRESETS, multi_crop
 from setclr_course.papers.rows import read, rows
 
@@ -76,22 +76,16 @@ PRINTED = """
 qare-table1-infonce+qare: matching 61.96±1.38
 qare-table3-resnet32-tiny-imagenet-sparseclr+qare: linear 27.03
 groco-table1-groco-4x224-400ep: knn20 64.8, linear 71.3
-groco-table8a-n10-beta1: knn20 60.5, linear 69.2
 groco-table8a-n20-beta8: knn20 59.0, linear 68.0
-groco-table8d-false-negatives: knn1 51.5, linear-top5 87.7
 groco-table9a-infonce+top10+stop-gradient: knn20 55.0, linear 66.0
 groco-table9e-random-negatives: knn1 39.5, linear-top5 82.7
-groco-table9f-groco: knn20 60.5
-iot-table1-cifar10-ua: linear 90.61, linear200 90.57
 iot-table1-svhn-uab-k2: linear 91.19, linear200 91.26
 iot-table2-cifar100-align+uniform: linear 66.28, knn5 55.10
 iot-table4-imagenet100-infonce: linear200 67.35, knn5 53.50
-iot-table3-cifar10-lambda10: linear 90.99, linear200 90.96
 mmcl-table3-imagenet-mmcl: linear 63.8
 mmcl-table5-flow-mmcl: ten crops 68.01, retrieval@1 50.94
 mmcl-table6-cifar100-tanh: knn200 54.53
 mmcl-table7-stl10-hcl-batch64: linear 80.39
-mmcl-table8-cifar100-pgd: linear 68.0
 mmcl-text-imagenet-400ep: linear 69.9
 """
 
@@ -334,63 +328,63 @@ def test_beside_the_column_stand_the_other_three_papers_losses_at_its_budget():
 
 SOUND = """
 paper = "Ada 1843"
-columns = "knn20, linear"
 [notes]
-first = "by {data}"
-second = "; weight decay {weight_decay}"
+first = "a guess"
+second = "; so is this"
 [base.all]
-data = ["cifar10", "svhn"]
 weight_decay = 1e-6
-[[row]]
-name = "ada-table1-{data}"
-like = "all"
-loss = "InfoNCE(temperature={tau})"
-fill.tau = [0.5, 1.0]
-printed = ["1.5 2.25±0.50", ""]
-notes = "first second"
+notes = ["first"]
+[base.svhn]
+like = ["all"]
+data = "svhn"
+[row.ada-table1-svhn]
+like = ["svhn"]
+weight_decay = 0.5
+printed = { knn20 = 1.5 }
+spread = { knn20 = 0.5 }
+notes = ["first", "second"]
+[row.ada-other]
+like = ["all"]
 """
 
 
-def read_text(text, folder):
-    (folder / "ada.toml").write_text(text, encoding="utf-8")
-    return read([folder / "ada.toml"])
+def read_texts(folder, *texts):
+    for i, text in enumerate(texts):
+        (folder / f"ada{i}.toml").write_text(text, encoding="utf-8")
+    return read(sorted(folder.glob("*.toml")))
 
 
-def test_a_row_with_lists_is_several_rows(tmp_path):
-    found = read_text(SOUND, tmp_path)
-    fields = {"weight_decay": 1e-6, "protocol": "setclr"}
+def test_a_row_has_the_keys_of_its_bases_and_its_own_replace_theirs(tmp_path):
+    found = read_texts(tmp_path, SOUND)
     assert found.recipes == {
-        "ada-table1-cifar10": {"data": "cifar10", "loss": "InfoNCE(temperature=0.5)", **fields},
-        "ada-table1-svhn": {"data": "svhn", "loss": "InfoNCE(temperature=1.0)", **fields},
+        "ada-table1-svhn": {"data": "svhn", "weight_decay": 0.5, "protocol": "setclr"},
+        "ada-other": {"weight_decay": 1e-6, "protocol": "setclr"},
     }
-    first, second = found.published.values()
-    assert (first.paper, first.table, first.note) == ("Ada 1843", "1", "by cifar10; weight decay 1e-6")
-    assert (first.numbers, first.spread) == ({"knn20": 1.5, "linear": 2.25}, {"linear": 0.5})
-    assert second.numbers == {}
+    assert found.published == {
+        "ada-table1-svhn": Published("Ada 1843", "1", {"knn20": 1.5}, {"knn20": 0.5}, "a guess; so is this")
+    }
 
 
 @pytest.mark.parametrize("sound, damaged, words", [
-    ('like = "all"', 'like = "al"', "like must be a base above it, got 'al'; did you mean 'all'"),
-    ('"first second"', '"first zweite"', "notes must be pieces .*, got 'zweite'; there are: first"),
-    ("[0.5, 1.0]", "[0.5]", "tau must be a list of 2 values, as data is, got .0.5."),
-    ("ada-table1-{data}", "ada-table1", "name must be new, got 'ada-table1'; rename"),
-    ("2.25±0.50", "", "printed must be 2 numbers, not 1, got '1.5 '; it has the columns knn20, linear"),
-    ("2.25±0.50", "2,25", "printed must be numbers, got '2,25'; write 59.64"),
-    ("{tau}", "{tao}", "placeholder in .* must be a key of the row, got 'tao'; did you mean 'tau'"),
-    ("columns = ", "column = ", "columns must be given"),
-    ('name = "ada-table1-{data}"', "", "name must be given, got None"),
-    ("[base.all]", "[base.all", "must be TOML: .*line 7"),
-    ("[base.all]", '[base.it]\nlike = "all"\n[base.all]', "base 'it': like must be a base above it, got"),
-    ("[base.all]", '[figure.one]\nnote = "."\nrows = "a"\n[base.all]', "rows must be names of recipes"),
+    ('like = ["svhn"]', 'like = ["svnh"]', "row 'ada-table1-svhn': 'svnh' is named and is not there"),
+    ('["first", "second"]', '["first", "zweite"]', "row 'ada-table1-svhn': 'zweite' is named"),
+    ("paper =", "papers =", "row 'ada-table1-svhn': 'paper' is named"),
+    ("[base.all]", "[base.all", ".*line 6"),
+    ("[base.all]", '[base.it]\nlike = ["all"]\n[base.all]', "base 'it': 'all' is named"),
+    ("[base.all]", '[figure.one]\nnotes = "."\n[base.all]', "figure 'one': .*'notes'"),
 ])  # fmt: skip
 def test_a_damaged_file_is_refused(tmp_path, sound, damaged, words):
     assert sound in SOUND
-    with pytest.raises(ValueError, match=rf"^ada\.toml.*{words}"):
-        read_text(SOUND.replace(sound, damaged), tmp_path)
+    with pytest.raises(ValueError, match=rf"^ada0\.toml.*{words}"):
+        read_texts(tmp_path, SOUND.replace(sound, damaged))
+
+
+def test_a_name_that_two_files_have_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="^ada1.toml, row 'ada-table1-svhn': another file has a row"):
+        read_texts(tmp_path, SOUND, SOUND)
 
 
 def test_no_row_is_lost_and_graphs_and_videos_say_so():
-    """`read` refuses a name that is there twice, so that as many rows as names are written."""
     found = Counter(name.split("-")[0] for name in rows().recipes)
     papers = {"qare": 68, "groco": 72, "iot": 67, "mmcl": 45, "simclr": 2}
     assert found == papers | {"variant": 27, "column": 4, "tree": 2, "small": 57, "moving": 14, "graphs": 23}
