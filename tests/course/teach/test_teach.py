@@ -41,7 +41,7 @@ right = "the largest"
 2 = {wants = "a list of 3 numbers", right = [1.0, 0.0, -2.0], hint = "Sort them.", tolerance = 0.1}
 3 = {wants = "a word", right = "rows", hint = "Which sums are 1?", mistakes = [
     {answer = "diagonal", reason = "One cell of each."}]}
-4 = {wants = "a function of x", function = "double", hint = "Try x = 1.", mistakes = [
+4 = {wants = "a function of x", function = "double", hint = "Try 1.", alone = true, mistakes = [
     {function = "square", reason = "That is the square."}, {function = "half", reason = "That is half."}]}
 5 = {wants = "a function of z", function = "infonce", hint = "Normalise first.", alone = true}
 6 = {wants = "a function of x and y", function = "both", hint = "Two things.", any_order = true}
@@ -167,7 +167,7 @@ def spoils(x):
     ("77.3", "Diagonal", "✘ 77.3 is not right yet. One cell of each.$"),
     ("77.4", lambda x: x + x, "✔"),
     ("77.4", spoils, "✔"),
-    ("77.4", lambda x: x + 1, "✘ .* Hint: Try x = 1."),
+    ("77.4", lambda x: x + 1, "✘ .* Hint: Try 1."),
     ("77.4", lambda x: x * x, "✘ .* That is the square.$"),
     ("77.4", lambda x: 0.5 * x, "✘ .* That is half.$"),
     ("77.6", lambda x, y: (3, torch.stack([x, y]).flip(1)), "✔"),
@@ -256,8 +256,8 @@ def voted(bank, labels, queries):
     return one_hot(labels[cosines(queries, bank).topk(10, dim=1).indices]).sum(1).argmax(1)
 
 
-# Exercise, what the misconception gives, the misconception: where only well chosen inputs tell it from the right.
-# More stand among the mistakes of the pages.
+# Exercise, what the misconception gives, the misconception. Only well chosen inputs tell these from what is
+# right; more stand among the mistakes of the pages.
 MISCONCEPTIONS = [
     ("04.3", ones_first, "the ones written before dividing"),
     ("05.3", lambda x: computed.both_halves(x.sort().values), "all sorted together first"),
