@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,11 @@ class Shown:
 
     def checked(self, checked: Checked) -> str:
         asked = exercise(checked.name)
-        if callable(asked.right):
+        if asked.inputs is not None:  # a function
             said = f"{checked.name} wants {asked.wants}. It is checked in JupyterLab, by running this cell."
             return f'<p class="setclr-note">{html.escape(said)}</p>'
         told = {"right": asked.right, "tolerance": asked.tolerance, "hint": asked.hint, "wants": asked.wants,
-                "why": asked.why}  # fmt: skip
+                "why": asked.why, "mistakes": [asdict(mistake) for mistake in asked.mistakes]}  # fmt: skip
         label = html.escape(f"Your answer, {asked.wants}:")
         return (
             f'<form class="setclr-exercise" data-name="{checked.name}" '

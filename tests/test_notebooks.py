@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 import nbformat
 import notebook_tools as tools
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from notebook_tools import FOLDER, name_of, notebooks
 
-from setclr_course.teach.asked import module
+from setclr_course.teach.asked import content, pages
 
 PARAMETERS = yaml.safe_load((tools.TOOLS / "notebook_parameters.yml").read_text())
 PATH, CAREFUL, SOLUTIONS = (notebooks(folder) for folder in ("", "careful", "solutions"))
@@ -145,13 +146,14 @@ def test_a_page_has_all_its_parts_and_the_solutions_answer_every_exercise(path):
         assert part in prose, f"no {part}"
     assert "<details>" not in prose, "predict() asks, and folds by itself"
     predicted = set(re.findall(r'predict\("([\d.]+)"', code))
-    assert predicted == {f"{number}.{k}" for k in module(number).QUESTIONS}
+    written = content(pages()[number])
+    assert predicted == {f"{number}.{k}" for k in written["questions"]}
     asked = re.findall(r'answer = \.\.\.\ncheck\("([\d.]+)", answer\)', code)
-    assert asked == [f"{number}.{k}" for k in module(number).EXERCISES]
+    assert asked == [f"{number}.{k}" for k in written["exercises"]]
     assert len([cell for cell in code_cells(page) if "parameters" in tags_of(cell)]) == 1
 
     solved = "\n".join(cell.source for cell in code_cells(read(FOLDER / "solutions" / path.name)))
-    for k in module(number).EXERCISES:
+    for k in written["exercises"]:
         assert f'assert check("{number}.{k}", answer)' in solved
 
 
@@ -175,6 +177,26 @@ def test_students_get_no_solutions_no_outputs_and_no_dead_links(pack):
     for path, text in texts.items():
         assert [target for target in LINK.findall(text) if not (path.parent / target).exists()] == [], path
     assert "with your lecturer" in texts[pack / "notebooks" / PATH[1].name]
+
+
+def secrets(page: Path) -> list[str]:
+    """What students read after an answer, and right answers with more digits than chance would repeat."""
+    exercises = content(page)["exercises"].values()
+    said = [why for one in content(page)["questions"].values() for why in one["choices"].values()]
+    said += [mistake["reason"] for one in exercises for mistake in one.get("mistakes", ())]
+    numbers = [str(one["right"]) for one in exercises if isinstance(one.get("right"), float)]
+    return [*said, *(one["why"] for one in exercises), *(one for one in numbers if len(one) > 5)]
+
+
+def test_no_answer_can_be_read_in_the_students_pack(pack):
+    secret = [text for page in pages().values() for text in secrets(page)]
+    kinds = (".py", ".toml", ".sealed", ".js", ".html", ".md", ".ipynb")
+    for folder in ("lib", "notebooks"):
+        for path in (pack / folder).rglob("*"):
+            if path.suffix in kinds:
+                text = path.read_text().replace(" \\\n", " ")
+                assert not [one for one in secret if one in text], path
+    assert not [*pack.rglob("computed*")]
 
 
 IN_PACK = [p if p.name[:2] == "01" else pytest.param(p, marks=pytest.mark.careful) for p in PATH]

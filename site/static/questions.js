@@ -35,16 +35,17 @@ export function number(text) {
 }
 
 // What is said of an answer, as `setclr_course.teach.check` says it.
-export function said(name, text, { right, tolerance, hint, wants, why }) {
-  const wrong = `✘ ${name} is not right yet. Hint: ${hint}`;
-  const praise = `✔ ${name} is right. ${why}`.trim();
+export function said(name, text, { right, tolerance, hint, wants, why, mistakes }) {
   if (!text.trim()) return `${name} waits for ${wants}.`;
-  if (typeof right === "string") {
-    return text.trim().toLowerCase() === right.toLowerCase() ? praise : wrong;
-  }
-  const given = number(text);
+  const given = typeof right === "string" ? text.trim().toLowerCase() : number(text);
   if (Number.isNaN(given)) return `${name} wants ${wants}; “${text}” cannot be read as a number.`;
-  return Math.abs(given - right) <= tolerance * (Math.abs(right) || 1) ? praise : wrong;
+  const equals = (wanted) =>
+    typeof wanted === "string"
+      ? given === wanted.toLowerCase()
+      : Math.abs(given - wanted) <= tolerance * (Math.abs(wanted) || 1);
+  if (equals(right)) return `✔ ${name} is right. ${why}`.trim();
+  const mistake = mistakes.find(({ answer }) => equals(answer));
+  return `✘ ${name} is not right yet. ${mistake ? mistake.reason : `Hint: ${hint}`}`;
 }
 
 function question(element) {

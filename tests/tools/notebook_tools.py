@@ -159,7 +159,10 @@ def build(prefixes: tuple[str, ...] = (), save: bool = False) -> None:
 
 
 def student(target: Path = BUILD / "student") -> None:
-    """The course as students get it: a folder in which `make lab` works, without solutions and outputs."""
+    """The course as students get it: a folder in which `make lab` works, without solutions and outputs, and
+    with right answers that nobody reads by chance."""
+    from setclr_course.teach.computed import seal
+
     shutil.rmtree(target, ignore_errors=True)
     for name in PACKED:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -167,6 +170,7 @@ def student(target: Path = BUILD / "student") -> None:
             shutil.copytree(ROOT / name, target / name, ignore=NOT_PACKED)
         else:
             shutil.copy(ROOT / name, target / name)
+    seal(target / "lib/setclr_course/teach")
     (target / "README.md").write_text(PACK)
     pages = {source: target / source.relative_to(ROOT) for source in [*notebooks(), *notebooks("careful")]}
     for handed in pages.values():

@@ -1,8 +1,10 @@
 """A loss on one card: picture, inner problem, knob, who weighs nothing, when to use it, what it costs."""
 
 import html
+import tomllib
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,74 +75,8 @@ class Card:
         )
 
 
-CARDS = {
-    card.name: card
-    for card in (
-        Card(
-            "InfoNCE(temperature=0.2)",
-            "each anchor shares out one unit of attention over all others: a softmax",
-            "temperature τ: small looks at the nearest only, large at everybody alike",
-            "nobody: even a far negative gets a little",
-            "first, and as the measure of all others",
-            "one product of all pairs, N²",
-            "01_five_numbers",
-        ),
-        Card(
-            "LinearAssignment(temperature=0.2)",
-            "match the two views one to one so that the matched pairs are closest: an assignment problem",
-            "temperature τ of the softened matching",
-            "made hard, every pair outside the best matching; made soft, nobody",
-            "to understand the others; or where each thing has exactly one partner",
-            "the exact matching N³, on the CPU",
-            "02_pairs_and_assignments",
-        ),
-        Card(
-            "SparseCLR()",
-            "the same shares, kept on the simplex by the nearest point instead of a softmax",
-            "margin: what is taken off the positive's score; with 1 the loss is 0 only at a lead of 2",
-            "every negative below the water level",
-            "where few hard negatives matter",
-            "a sort of each row, N² log N",
-            "03_sparse_support",
-        ),
-        Card(
-            "QARe()",
-            "match sets by the similarities inside each view: a quadratic assignment, bounded by eigenvalues",
-            "its weight γ beside another loss",
-            "nobody: it looks at all similarities within a view at once",
-            "beside a loss on pairs, to spread a crowded batch sooner",
-            "eigenvalues of two tables of E + 1 rows, E the numbers in an embedding; small beside the pairs",
-            "04_sets_and_eigenvalues",
-        ),
-        Card(
-            "GroCo(beta=1.0, negatives=5)",
-            "sort the candidates of an anchor so that all positives come first: a network of soft swaps",
-            "steepness β of a swap",
-            "nobody; with a large β, candidates on their own side get nearly nothing",
-            "with several positives, and where only the order counts",
-            "a sorting network for every anchor, with as many layers as its list is long",
-            "05_sorting_networks",
-        ),
-        Card(
-            "IOT(constraint='both', epsilon=0.2)",
-            "carry a pile of sand from each view to the others at the least cost: entropic optimal transport",
-            "entropy ε, and the number of rounds",
-            "nobody; each candidate receives one share in all",
-            "where the shares must be fair to the candidates, too",
-            "a few Sinkhorn rounds, N² each",
-            "06_couplings",
-        ),
-        Card(
-            "MMCL(bandwidth=1.0, solver='exact')",
-            "find the widest street between the positive and the negatives: a support-vector machine",
-            "bandwidth σ² of the kernel; bound C and ridge ρ of a weight",
-            "every negative that stands behind its kerb",
-            "in few dimensions, or where most negatives are easy",
-            "a machine for each anchor; dearer than InfoNCE, page 14 measures by how much",
-            "07_support_vectors",
-        ),
-    )
-}
+LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["card"]
+CARDS = {one.name: one for one in (Card(**fields) for fields in LISTED)}
 
 
 def card(name: str) -> Card:

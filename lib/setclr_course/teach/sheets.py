@@ -5,31 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-WORDS = {
-    "find": {
-        "candidate": "the nearest candidate", "matching": "the shortest matching",
-        "order": "the best order", "transport": "the cheapest transport",
-        "street": "the widest street", "fit": "the best fit of two shapes",
-    },
-    "where": {
-        "rows": "each row gives 1", "both": "each row gives 1, each column gets 1",
-        "bounds": "a weight is 0 to C", "lists": "only two sorted lists are matched",
-    },
-    "softly by": {
-        "entropy": "entropy, times τ or ε", "square": "½ of the sum of squares",
-        "steepness": "1 / β, of a swap", "bound": "the bound C", "nothing": "nothing",
-    },
-    "exactly 0 for": {"nobody": "nobody", "wet": "all under water", "behind": "all behind the kerb"},
-}  # fmt: skip
-RIGHT = {
-    "InfoNCE": ("candidate", "rows", "entropy", "nobody"),
-    "LinearAssignment": ("matching", "both", "entropy", "nobody"),
-    "SparseCLR": ("candidate", "rows", "square", "wet"),
-    "QARe": ("fit", "lists", "nothing", "nobody"),
-    "GroCo": ("order", "both", "steepness", "nobody"),
-    "IOT": ("transport", "both", "entropy", "nobody"),
-    "MMCL": ("street", "bounds", "bound", "behind"),
-}
+from setclr_course.teach.asked import content, pages
+
+SHEET = content(pages()["08"])["sheet"]  # the page that asks for it
+WORDS: dict[str, dict[str, str]] = SHEET["words"]
+"""The words of each column, as they are typed, and what they say."""
+RIGHT: dict[str, list[str]] = SHEET["right"]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
 from setclr_course.panels.sets.two_views import FIRST, wrapped
-from setclr_course.teach.pages.page_02 import EXERCISES, greedy
+from setclr_course.teach.asked import exercise
+from setclr_course.teach.computed import greedy
 
 
 def test_the_game_can_be_won_and_neither_truth_nor_greed_wins_it():
@@ -33,8 +34,8 @@ def test_the_game_can_be_won_and_neither_truth_nor_greed_wins_it():
     best, second = np.sort(game.DISTANCE[np.arange(6), orders].sum(1))[:2]
     assert game.length(game.SHORTEST) == pytest.approx(best) and second > best + 0.05
     assert game.length(game.TRUE) > best + 0.2
-    assert greedy(S) == pytest.approx(EXERCISES["1"].right, abs=1e-4)
-    assert EXERCISES["1"].right > best + 0.1
+    assert greedy(S) == pytest.approx(exercise("02.1").right, abs=1e-4)
+    assert exercise("02.1").right > best + 0.1
     assert len(set(game.DISTANCE.argmin(1))) < 6  # nor each row alone
     assert game.DISTANCE.max(1).sum() < game.DEAREST
 
