@@ -71,7 +71,7 @@ class Plot:
     marks: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
-        told = {name: plain(x) for name, x in what.items()}
+        told = {name: x if isinstance(x, str) else plain(x) for name, x in what.items()}
         self.marks.append({"kind": kind} | {name: x for name, x in told.items() if x not in (None, "")})
         return Mark(self, len(self.marks) - 1, np.arange(prod(shape)).reshape(shape))
 
@@ -139,7 +139,7 @@ class Plot:
         shades = (share * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
-        told = None if words is None else np.asarray(words, str)
+        told = None if words is None else [minus(str(word)) for word in np.ravel(words)]
         return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
 
     def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2) -> Mark:
@@ -173,7 +173,7 @@ class Plot:
         ground of the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are
         shares of the plot's width and height, from its lower left.
         """
-        words = [said] if isinstance(said, str) else [str(word) for word in said]
+        words = [minus(str(word)) for word in ([said] if isinstance(said, str) else said)]
         points = np.stack([np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y)], 1)
         how = {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
         more = {"right": right, "up": up, "bold": bold, "halo": halo, "turn": turn, "within": within}
@@ -233,9 +233,10 @@ class Page:
         the left, top, right and bottom for what is written there.
         """
         about = {"name": name, "frame": frame, "x": plain(x), "y": plain(y)}
-        more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
-                "yticks": ticks(yticks), "log": log, "room": room, "turn": turn}  # fmt: skip
-        about |= {key: plain(value) for key, value in more.items() if value}
+        more = {"title": minus(title), "xlabel": minus(xlabel), "ylabel": minus(ylabel), "equal": equal,
+                "xticks": ticks(xticks), "yticks": ticks(yticks), "log": log, "room": room,
+                "turn": turn}  # fmt: skip
+        about |= {key: value for key, value in more.items() if value}
         self.plots[name] = Plot(self, len(self.plots), about)
         return self.plots[name]
 
@@ -280,19 +281,18 @@ def name_of(pixels: bytes) -> str:
 
 def plain(x: Any) -> Any:
     """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
-    if isinstance(x, float):  # the most frequent first: a scene has thousands
-        return float(f"{x:.6g}") if isfinite(x) else None
-    if isinstance(x, str):
-        return minus(x)
-    if isinstance(x, np.ndarray) and x.ndim:
-        flat, kind = x.ravel().tolist(), x.dtype.kind
-        if kind == "f":
-            return [float(f"{one:.6g}") if isfinite(one) else None for one in flat]
-        return flat if kind in "iub" else [plain(one) for one in flat]
+    if isinstance(x, np.ndarray):
+        flat = x.ravel().tolist()
+        return list(map(figures, flat)) if x.dtype.kind == "f" else flat
     if isinstance(x, list | tuple):
-        return [plain(one) for one in x]
-    return plain(x.item()) if isinstance(x, np.ndarray | np.generic) else x
+        return [one if isinstance(one, str) else plain(one) for one in x]
+    return figures(x) if isinstance(x, float) else x.item() if isinstance(x, np.generic) else x
+
+
+def figures(x: float) -> float | None:
+    return float(f"{x:.6g}") if isfinite(x) else None
 
 
 def ticks(at: Ticks) -> list[tuple[float, str]]:
-    return list(at.items()) if isinstance(at, Mapping) else [(value, f"{value:g}") for value in at]
+    named = at.items() if isinstance(at, Mapping) else [(value, f"{value:g}") for value in at]
+    return [(plain(value), minus(word)) for value, word in named]
