@@ -40,7 +40,7 @@ class Shown:
             made = panel.atlas()
             self.tell(made.told, self.atlas / name / "atlas.json")
             self.save(made.pictures)
-            size = 'width="{}" height="{}"'.format(*panel.told()["size"])
+            size = 'width="{}" height="{}"'.format(*panel.to_json()["size"])
             still = self.kept(panel.still.png)
             self.panels[key] = (
                 f'<div class="setclr-panel" data-atlas="{self.address}/{name}/" '
@@ -70,7 +70,7 @@ class Shown:
         """A PNG, which panels.js paints anew in the colours of the page."""
         name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
         self.save(picture.pictures)
-        self.tell(picture.told, (self.atlas / PICTURES / name).with_suffix(".json"))
+        self.tell(picture.to_json(), (self.atlas / PICTURES / name).with_suffix(".json"))
         size = 'width="{}" height="{}"'.format(*picture.extent)
         said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
         return (

@@ -1,7 +1,7 @@
 """A panel's picture as data: plots with limits and words, and on them marks in data coordinates.
 
 `draw` says the whole picture each time, from nothing. Whoever paints it decides how: SVG in the browser
-(paint.js), matplotlib for a PNG (still.py). Both read what `Page.told` gives.
+(paint.js), matplotlib for a PNG (still.py). Both read what `Page.to_json` gives.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class Mark:
     def __getitem__(self, where: Any) -> "Piece":
         return Mark(self.plot, self.number, self.pieces, self.pieces[where].ravel().tolist())
 
-    def told(self) -> list[int]:
+    def to_json(self) -> list[int]:
         return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]
 
     def handle(self, name: str, point: ArrayLike, *moves: str, snap: ArrayLike = (), **how: Any) -> "Mark":
@@ -71,8 +71,8 @@ class Plot:
     marks: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
-        told = {name: x if isinstance(x, str) else plain(x) for name, x in what.items()}
-        self.marks.append({"kind": kind} | {name: x for name, x in told.items() if x not in (None, "")})
+        said = {name: x if isinstance(x, str) else plain(x) for name, x in what.items()}
+        self.marks.append({"kind": kind} | {name: x for name, x in said.items() if x not in (None, "")})
         return Mark(self, len(self.marks) - 1, np.arange(prod(shape)).reshape(shape))
 
     def _at(self, kind: str, points: ArrayLike, **what: Any) -> Mark:
@@ -139,8 +139,9 @@ class Plot:
         shades = (share * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
-        told = None if words is None else [minus(str(word)) for word in np.ravel(words)]
-        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
+        if words is not None:
+            words = [minus(str(word)) for word in np.ravel(words)]
+        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=words)
 
     def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2) -> Mark:
         """Frames round the cells at these (row, column)."""
@@ -259,17 +260,17 @@ class Page:
     def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
         """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
         says so. A click sets the controls that are named: `patch=3`."""
-        shown, also = ([told for thing in things if (told := thing.told())] for things in (over, lit))
+        shown, also = ([one for thing in things if (one := thing.to_json())] for things in (over, lit))
         self.links.append((said, shown, also, sets))
 
-    def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
+    def to_json(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """The scene: what both painters read, as JSON can hold it."""
         links = []
         for said, over, lit, sets in self.links:
             stops = {name: knobs[name].number(value) for name, value in sets.items()}
             links.append([minus(said), over, lit, stops])
         plots = [{**plot.about, "marks": plot.marks} for plot in self.plots.values()]
-        handles = {name: handle.told(knobs) for name, handle in self.handles.items()}
+        handles = {name: handle.to_json(knobs) for name, handle in self.handles.items()}
         return {"plots": plots, "handles": handles, "links": links}
 
 
@@ -283,14 +284,14 @@ def plain(x: Any) -> Any:
     """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
     if isinstance(x, np.ndarray):
         flat = x.ravel().tolist()
-        return list(map(figures, flat)) if x.dtype.kind == "f" else flat
+        if x.dtype.kind != "f":
+            return flat
+        return [float(f"{one:.6g}") if isfinite(one) else None for one in flat]
+    if isinstance(x, float):
+        return float(f"{x:.6g}") if isfinite(x) else None
     if isinstance(x, list | tuple):
         return [one if isinstance(one, str) else plain(one) for one in x]
-    return figures(x) if isinstance(x, float) else x.item() if isinstance(x, np.generic) else x
-
-
-def figures(x: float) -> float | None:
-    return float(f"{x:.6g}") if isfinite(x) else None
+    return x.item() if isinstance(x, np.generic) else x
 
 
 def ticks(at: Ticks) -> list[tuple[float, str]]:

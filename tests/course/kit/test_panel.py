@@ -141,7 +141,7 @@ def test_a_scene_is_a_function_of_the_values_by_whatever_path(moves):
 
 
 def test_what_the_front_end_is_told(panel):
-    told, scene = panel.told(), panel.scene
+    told, scene = panel.to_json(), panel.scene
     assert told["size"] == (864, 346) and list(told["boxes"]) == ["left", "right"] and told["in_sight"] == 1
     assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": []}
     assert told["knobs"]["kind"] == {"label": "kind", "stops": 2, "names": ["left", "right"]}
