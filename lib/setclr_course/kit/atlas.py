@@ -104,8 +104,7 @@ def atlas_of(panel: Any) -> Atlas:
         seen = panel.seen({name: knob["values"][stop] for (name, knob), stop in zip(knobs.items(), state)})
         states[",".join(map(str, state))] = pool.state(seen.scene, seen.sentence)
         pictures |= seen.pictures
-    kept_once = [*map(json.loads, pool)]
-    more = {"knobs": knobs, "start": first, "states": states, "pool": kept_once}
+    more = {"knobs": knobs, "start": first, "states": states, "pool": [*map(json.loads, pool)]}
     return Atlas(panel.to_json() | more, pictures)
 
 

@@ -139,9 +139,8 @@ class Plot:
         shades = (share * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
-        if words is not None:
-            words = [minus(str(word)) for word in np.ravel(words)]
-        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=words)
+        said = None if words is None else [minus(str(word)) for word in np.ravel(words)]
+        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=said)
 
     def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2) -> Mark:
         """Frames round the cells at these (row, column)."""
