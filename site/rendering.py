@@ -53,7 +53,7 @@ class Shown:
             made = panel.atlas()
             pack(made.told, self.atlas / name / "atlas.packed")
             self.save(made.pictures)
-            size = 'width="{}" height="{}"'.format(*panel.told()["size"])
+            size = 'width="{}" height="{}"'.format(*panel.to_json()["size"])
             still = self.kept(panel.still.png)
             self.panels[key] = (
                 f'<div class="setclr-panel" data-atlas="{self.address}/{name}/" '
@@ -79,7 +79,7 @@ class Shown:
         """A PNG, which panels.js paints anew in the colours of the page."""
         name, address = self.kept(picture.png), f"{self.address}/{PICTURES}"
         self.save(picture.pictures)
-        pack(picture.told, (self.atlas / PICTURES / name).with_suffix(".packed"))
+        pack(picture.to_json(), (self.atlas / PICTURES / name).with_suffix(".packed"))
         size = 'width="{}" height="{}"'.format(*picture.extent)
         said = "".join(f"<p>{html.escape(column.sentence)}</p>" for column in picture.columns)
         return (

@@ -24,7 +24,7 @@ from setclr_course.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
 for panel in panels:
-    in_sight = panel.told()["in_sight"]
+    in_sight = panel.to_json()["in_sight"]
     for place, (name, control) in enumerate(panel.controls.items()):
         knob = control.knob
         values = [knob.stop(0), knob.stop(knob.stops - 1)] if hasattr(knob, "low") else list(knob.names)

@@ -76,22 +76,17 @@ CROWDED = """
   const [stage, found] = [document.querySelector(".setclr-stage"), []];
   const wall = document.documentElement.clientWidth;
   const words = [...stage.querySelectorAll("text")].filter((text) => text.textContent.trim());
-  const box = (text) => {
-    const lines = text.querySelectorAll("tspan").length ? [...text.querySelectorAll("tspan")] : [text];
-    return lines.map((line) => ({ said: line.textContent, ...line.getBoundingClientRect().toJSON() }));
-  };
-  const boxes = words.map(box);
+  const boxes = words.map((text) => ({ said: text.textContent, ...text.getBoundingClientRect().toJSON() }));
   words.forEach((text, i) => {
     const size = parseFloat(getComputedStyle(text).fontSize);
     if (size < 11) found.push(`${text.textContent}: ${size} px`);
-    for (const one of boxes[i]) {
-      if (one.left < -1 || one.right > wall + 1) found.push(`${one.said}: beyond the page`);
-      for (const other of boxes.slice(i + 1).flat()) {
-        const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-        const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-        const far = `${wide.toFixed(0)} x ${high.toFixed(0)} px`;
-        if (wide > 1 && high > 4) found.push(`${one.said} / ${other.said}: ${far}`);
-      }
+    const one = boxes[i];
+    if (one.left < -1 || one.right > wall + 1) found.push(`${one.said}: beyond the page`);
+    for (const other of boxes.slice(i + 1)) {
+      const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      const far = `${wide.toFixed(0)} x ${high.toFixed(0)} px`;
+      if (wide > 1 && high > 4) found.push(`${one.said} / ${other.said}: ${far}`);
     }
   });
   return found;

@@ -31,9 +31,9 @@ Plane = tuple[int, int, int]  # two controls, and how many stops of each
 class Atlas:
     """What a page gets: `told`, and pictures by name.
 
-    `told` is what `Panel.told` tells, its knobs with the stops that are in the atlas, their `values` and the
-    `words` they read, and besides: `start`, at which of its stops each knob begins; the `pool`: every mark,
-    plot, handle and link that there is, once; the `states` by "stop,stop,…", one of each knob:
+    `told` is what `Panel.to_json` tells, its knobs with the stops that are in the atlas, their `values` and
+    the `words` they read, and besides: `start`, at which of its stops each knob begins; the `pool`: every
+    mark, plot, handle and link that there is, once; the `states` by "stop,stop,…", one of each knob:
     [plots, handles, links, sentence], in numbers of the pool.
     """
 
@@ -87,7 +87,7 @@ def atlas_of(panel: Any) -> Atlas:
     asked = [{name: knob.number(state[name]) for name, knob in panel.knobs.items()} for state in wanted]
     if twin := told_of_twin(panel):
         twin |= {"twin": type(panel).__name__, "start": list(asked[0].values())}
-        return Atlas(panel.told() | twin, panel.pictures)
+        return Atlas(panel.to_json() | twin, panel.pictures)
     stops: dict[str, list[int]] = {}
     clicked = {name for *_, sets in panel.scene["links"] for name in sets}
     for name, knob in panel.knobs.items():
@@ -104,8 +104,8 @@ def atlas_of(panel: Any) -> Atlas:
         seen = panel.seen({name: knob["values"][stop] for (name, knob), stop in zip(knobs.items(), state)})
         states[",".join(map(str, state))] = pool.state(seen.scene, seen.sentence)
         pictures |= seen.pictures
-    told = panel.told() | {"knobs": knobs, "start": first, "states": states, "pool": [*map(json.loads, pool)]}
-    return Atlas(told, pictures)
+    more = {"knobs": knobs, "start": first, "states": states, "pool": [*map(json.loads, pool)]}
+    return Atlas(panel.to_json() | more, pictures)
 
 
 def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
     stands."""
     knob, now = panel.knobs[name], panel.values[name]
     values = [now if number == knob.number(now) else knob.stop(number) for number in numbers]
-    return {**knob.told(), "stops": len(values), "values": values, "words": [knob.read(x) for x in values]}
+    return {**knob.to_json(), "stops": len(values), "values": values, "words": [knob.read(x) for x in values]}
 
 
 def told_of_twin(panel: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Slider:
         """A value as the reader sees it."""
         return minus(f"{value:d}" if self.whole else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}")
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         low, high = self.place(self.low), self.place(self.high)
         marks = [[(self.place(at) - low) / (high - low), word] for at, word in self.marks.items()]
         return {"label": self.label, "stops": self.stops, "marks": marks}
@@ -93,7 +93,7 @@ class Options:
     def read(self, value: str) -> str:
         return value
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {"label": self.label, "stops": self.stops, "names": list(self.names)}
 
 

@@ -23,7 +23,7 @@ class Circle:
         angle = degrees(atan2(y - self.centre[1], x - self.centre[0]))
         return knob.low + (angle - knob.low) % 360
 
-    def told(self) -> list[Any]:
+    def to_json(self) -> list[Any]:
         return ["circle", *self.centre, self.radius]
 
 
@@ -38,7 +38,7 @@ class Segment:
         start, way = np.array(self.start), np.subtract(self.end, self.start)
         return float(np.clip((np.array([x, y]) - start) @ way / (way @ way), 0, 1))
 
-    def told(self) -> list[Any]:
+    def to_json(self) -> list[Any]:
         return ["segment", *self.start, *self.end]
 
 
@@ -70,12 +70,12 @@ class Handle:
         found = self.to(x, y) if self.to else here[way] if isinstance(way, str) else [way.value(x, y, knob)]
         return {name: knobs[name].stop(knobs[name].number(value)) for name, value in zip(self.moves, found)}
 
-    def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
+    def to_json(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """What the front end knows of it."""
         way, ends, knob = self.along, self.ends, knobs.get(self.moves[0])
         if way in ("x", "y") and self.to is None and isinstance(knob, Slider):
             ends = ends or (knob.low, knob.high)
-        about = {"at": list(self.point), "way": [way] if isinstance(way, str) else way.told(),
+        about = {"at": list(self.point), "way": [way] if isinstance(way, str) else way.to_json(),
                  "label": self.label, "moves": list(self.moves), "ends": ends, "snap": self.snap,
                  "step": self.step}  # fmt: skip
         return {"plot": self.plot} | {name: value for name, value in about.items() if value}

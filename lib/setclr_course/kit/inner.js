@@ -1,5 +1,5 @@
 // The inner problems of inner.py, for twins.
-const sum = (x) => x.reduce((a, b) => a + b, 0);
+export const sum = (x) => x.reduce((a, b) => a + b, 0);
 
 export function softmax(x, temperature = 1) {
   const top = Math.max(...x);
@@ -22,8 +22,8 @@ export function sparsemax(x) {
 
 export const swapped = (excess) => Math.atan(excess) / Math.PI + 0.5;
 
-// The odd-even network on x: sorted values and P, values = P x.
-export function sortSoftly(x, beta = 1) {
+// The odd-even network on x: P of the sorted values P x.
+function sortSoftly(x, beta) {
   const values = [...x];
   const P = x.map((_, i) => x.map((_, j) => Number(i === j)));
   for (let layer = 0; layer < x.length; layer += 1) {
@@ -35,14 +35,11 @@ export function sortSoftly(x, beta = 1) {
       [P[low], P[low + 1]] = [rows.map(([upper]) => upper), rows.map(([, lower]) => lower)];
     }
   }
-  return [values, P];
+  return P;
 }
 
-// How likely each of x lands among the `top` largest.
-export function topProbability(x, top, beta = 1) {
-  const rows = sortSoftly(x, beta)[1].slice(-top);
-  return x.map((_, j) => sum(rows.map((row) => row[j])));
-}
+// How likely each of x is the largest.
+export const topProbability = (x, beta) => sortSoftly(x, beta).at(-1);
 
 // Shares exp(−cost / ε) whose total is right, then scaled in turn so often.
 export function scaled(cost, epsilon, presses, first = "columns") {

@@ -1,11 +1,10 @@
 // Losses of losses.py, for twins: what a loss gives every pair of points, and its slope.
-import { dot, dual, level, softmax, topProbability } from "./inner.js";
+import { dot, dual, level, softmax, sum, topProbability } from "./inner.js";
 
 const SMALL = 1e-5;
 const table = (S, see) => S.map((row, a) => row.map((s, b) => see(s, a, b)));
 const partner = (S, a) => (a + S.length / 2) % S.length;
 const others = (S) => table(S, (s, a, b) => (a === b ? -Infinity : s));
-const total = (x) => x.reduce((a, b) => a + b, 0);
 const transposed = (S) => S[0].map((_, b) => S.map((row) => row[b]));
 const pulled = (shares, by = 1) => {
   const slope = table(shares, (p, a, b) => (p - (b === partner(shares, a))) / (by * shares.length));
@@ -15,7 +14,7 @@ const pulled = (shares, by = 1) => {
 // Minus the loss's gradient at each point, along the circle.
 export function forces({ slope, held }, x) {
   const along = (a, b) => x[a][0] * x[b][1] - x[a][1] * x[b][0];
-  return x.map((_, a) => -total(x.map((_, b) => (slope[a][b] + (held ? 0 : slope[b][a])) * along(a, b))));
+  return x.map((_, a) => -sum(x.map((_, b) => (slope[a][b] + (held ? 0 : slope[b][a])) * along(a, b))));
 }
 
 export const infoNce = (S, tau) => pulled(others(S).map((row) => softmax(row, tau)), tau);
@@ -35,7 +34,7 @@ export function groco(S, beta, negatives) {
     const listed = [...first.reverse(), partner(S, a)];
     const x = listed.map((b) => row[b]);
     const moved = (k, by) => wrongOrder(x.map((s, j) => s + (j === k) * by), beta);
-    topProbability(x, 1, beta).forEach((share, k) => {
+    topProbability(x, beta).forEach((share, k) => {
       shares[a][listed[k]] = share;
       slope[a][listed[k]] = (moved(k, SMALL) - moved(k, -SMALL)) / (2 * SMALL * S.length);
     });
@@ -44,26 +43,26 @@ export function groco(S, beta, negatives) {
 }
 
 function wrongOrder(x, beta) {
-  const chances = topProbability(x, 1, beta).map((p, k) => (k < x.length - 1 ? 1 - p : p));
-  return -total(chances.map(Math.log)) / x.length;
+  const chances = topProbability(x, beta).map((p, k) => (k < x.length - 1 ? 1 - p : p));
+  return -sum(chances.map(Math.log)) / x.length;
 }
 
 export function iotBoth(S, epsilon, rounds) {
   let T = table(others(S), (s) => Math.exp((s - 1) / epsilon));
   const steps = Array.from({ length: rounds }, () => {
-    const sums = transposed(T).map(total);
+    const sums = transposed(T).map(sum);
     const columns = table(T, (share, _, b) => share / sums[b]);
-    T = columns.map((row) => row.map((share) => share / total(row)));
+    T = columns.map((row) => row.map((share) => share / sum(row)));
     return [columns, T];
   });
   let slope = table(S, (_, a, b) => -(b === partner(S, a)));
   let [row, column] = [S.map(() => -1), S.map(() => -1)];
   for (const [columns, rows] of steps.reverse()) {
     const byRow = table(rows, (share, a) => share * row[a]);
-    column = transposed(byRow).map((shares, b) => column[b] - total(shares));
+    column = transposed(byRow).map((shares, b) => column[b] - sum(shares));
     const byColumn = table(columns, (share, _, b) => share * column[b]);
     slope = table(slope, (s, a, b) => s - byRow[a][b] - byColumn[a][b]);
-    [row, column] = [byColumn.map((shares) => -total(shares)), S.map(() => 0)];
+    [row, column] = [byColumn.map((shares) => -sum(shares)), S.map(() => 0)];
   }
   return { shares: T, slope: table(slope, (s) => s / (epsilon * S.length)) };
 }
@@ -71,7 +70,7 @@ export function iotBoth(S, epsilon, rounds) {
 export function linearAssignment(S, tau) {
   const n = S.length / 2;
   const every = orders(S.slice(n).map((_, b) => b));
-  const weights = softmax(every.map((matching) => total(matching.map((b, a) => S[a][n + b]))), tau);
+  const weights = softmax(every.map((matching) => sum(matching.map((b, a) => S[a][n + b]))), tau);
   const shares = table(S, () => 0);
   every.forEach((matching, k) => matching.forEach((b, a) => (shares[a][n + b] += weights[k])));
   return pulled(table(shares, (share, a, b) => (a < n ? share : shares[b][a])));
@@ -86,7 +85,7 @@ export function mmcl(S, bandwidth) {
     const weights = dual(pool.map((b) => pool.map((c) => K[b][c])), 100);
     weights.forEach((weight, k) => (alpha[a][pool[k + 1]] = weight));
   });
-  const pulls = (a, b) => (b === partner(S, a) ? -total(alpha[b]) : alpha[partner(S, a)][b]);
+  const pulls = (a, b) => (b === partner(S, a) ? -sum(alpha[b]) : alpha[partner(S, a)][b]);
   return { shares: alpha, slope: table(K, (k, a, b) => (pulls(a, b) * k) / (bandwidth * S.length)) };
 }
 

@@ -149,14 +149,12 @@ function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle",
   const [px, lines] = [SIZES[size], said.split("\n")];
   const more = (lines.length - 1) * LINE;
   const first = { top: 0.85, middle: 0.35 - more / 2, bottom: -0.2 - more, base: 0 }[rise];
-  const about = { x, y: y + first * px, "font-size": px, "text-anchor": anchor, style: `fill:${colour(fill)}` };
-  if (turn) about.transform = `rotate(${-turn} ${x} ${y})`;
-  const text = svg("text", { ...about, class: halo && "setclr-halo", "font-weight": bold && 700 }, group);
+  const look = { "font-size": px, "text-anchor": anchor, style: `fill:${colour(fill)}`, "font-weight": bold && 700 };
+  const about = { x, class: halo && "setclr-halo", transform: turn && `rotate(${-turn} ${x} ${y})`, ...look };
   lines.forEach((line, k) => {
-    const part = svg("tspan", { x, dy: k ? LINE * px : 0 }, text);
-    if (part.textContent !== line) part.textContent = line;
+    const text = svg("text", { y: y + (first + k * LINE) * px, ...about }, group);
+    if (text.textContent !== line) text.textContent = line;
   });
-  finish(text);
 }
 
 // For each kind of mark, how one piece of it is painted.

@@ -11,7 +11,8 @@ const REST = 150; // milliseconds without a move after which a kernel is told wh
 const DROP = 30; // pixels within which a handle finds the place where it snaps
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-export const made = (tag, name, parent, about = {}) =>
+const put = (element, [x, y]) => (element.style.transform = `translate(${x}px, ${y}px)`);
+const made = (tag, name, parent, about = {}) =>
   parent.appendChild(Object.assign(document.createElement(tag), { className: name, ...about }));
 
 // The point of a handle's way that is nearest to p, in pixels; one where it snaps, where that is near.
@@ -89,6 +90,32 @@ class Stage {
     this.after();
   }
 
+  // To a scene, smoothly while nothing is `dragged`.
+  glide(scene, dragged) {
+    cancelAnimationFrame(this.gliding);
+    const [before, start] = [this.scene, performance.now()];
+    const step = (time) => {
+      const share = !before || dragged() || still() ? 1 : clamp((time - start) / GLIDE, 0, 1);
+      this.show(share < 1 ? between(before, scene, share) : scene);
+      if (share < 1) this.gliding = requestAnimationFrame(step);
+    };
+    step(start);
+  }
+
+  // Where the pointer is.
+  at({ clientX, clientY }) {
+    const box = this.element.getBoundingClientRect();
+    const scale = this.element.offsetWidth / box.width; // slides are scaled as a whole
+    return [(clientX - box.left) * scale, (clientY - box.top) * scale];
+  }
+
+  // A handle, the frame of its plot, and its spot in pixels; nothing where it is not shown.
+  handle(name) {
+    const handle = this.scene.handles[name];
+    const f = handle && this.frames[handle.plot];
+    return f ? { ...handle, f, spot: f.at(handle.at) } : {};
+  }
+
   shapes(pieces) {
     return pieces.flatMap(([k, mark, ...numbers]) =>
       this.frames[k] ? outlines(this.scene.plots[k].marks[mark], numbers, this.frames[k]) : []);
@@ -115,24 +142,122 @@ export function row(el, told, address) {
   }
 }
 
+// A handle of a panel: a button where its point is, which the pointer drags and the arrow keys move.
+function grip(name, { stage, controls, send }) {
+  const button = made("button", "setclr-handle", stage.element, { type: "button", ariaRoleDescription: "point that can be moved" });
+  button.dataset.name = name;
+  let hold = null; // from the pointer to the middle of the button, while it is dragged
+  function place() {
+    const { label, spot } = stage.handle(name);
+    button.hidden = !spot;
+    button.ariaLabel = `${label}: drag it, or press the arrow keys`;
+    if (spot && !hold) put(button, spot);
+  }
+  button.addEventListener("pointerdown", (pointer) => {
+    if (pointer.button) return;
+    const [[x, y], [u, v]] = [stage.at(pointer), stage.handle(name).spot];
+    hold = [u - x, v - y];
+    button.setPointerCapture(pointer.pointerId);
+    button.classList.add("setclr-held");
+  });
+  button.addEventListener("pointermove", (pointer) => {
+    if (!hold) return;
+    const [[u, v], handle] = [stage.at(pointer), stage.handle(name)];
+    const to = nearest(handle, [u + hold[0], v + hold[1]]);
+    put(button, to);
+    const [x, y] = handle.f.point(to);
+    send({ handle: name, x, y }, handle.f, () => stage.found(to)?.sets || {});
+  });
+  button.addEventListener("lostpointercapture", () => {
+    hold = null;
+    button.classList.remove("setclr-held");
+    place();
+  });
+  button.addEventListener("keydown", (key) => {
+    if (!(key.key in STEPS)) return;
+    key.preventDefault();
+    const { f, way, step, moves, at: [x, y] } = stage.handle(name);
+    const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
+    const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
+    if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f, () => ({}));
+    const steps = moves.length === 2 ? [right, up] : [right + up];
+    send({ set: Object.fromEntries(steps.map((by, k) => [moves[k], controls[moves[k]].stepped(by)])) });
+  });
+  return { place, held: () => hold };
+}
+
+// Pointing at a mark of a link lights up all marks of that link, and shows what it says; a click sets what it sets. Returns what
+// puts the lights out.
+function lights({ stage, send, dragged }) {
+  const lit = svg("svg", { class: "setclr-lights" }, stage.element);
+  const tip = made("div", "setclr-tip", stage.element, { hidden: true });
+  function out() {
+    lit.replaceChildren();
+    if (!tip.hidden) tip.hidden = true;
+  }
+  function pointed(pointer) {
+    out();
+    const [x, y] = stage.at(pointer);
+    const found = dragged() ? null : stage.found([x, y]);
+    if (!found) return;
+    for (const { dot, line, box } of [...found.over, ...stage.shapes(found.lit)]) {
+      if (dot) svg("circle", { cx: dot[0], cy: dot[1], r: 11 }, lit);
+      else if (line) svg("polyline", { points: line.join(" ") }, lit);
+      else svg("rect", box, lit);
+    }
+    Object.assign(tip, { textContent: found.said, hidden: !found.said });
+    put(tip, [clamp(x + 12, 0, stage.element.clientWidth - tip.offsetWidth), Math.max(0, y - tip.offsetHeight - 10)]);
+  }
+  for (const kind of ["pointermove", "pointerdown"]) stage.element.addEventListener(kind, pointed);
+  stage.element.addEventListener("pointerleave", out);
+  stage.element.addEventListener("click", (pointer) => {
+    const found = pointer.target.closest(".setclr-handle") ? null : stage.found(stage.at(pointer));
+    if (found && Object.keys(found.sets).length) send({ set: found.sets });
+  });
+  return out;
+}
+
+// The button that plays a slider: a step after each answer; one step a click where the reader wants less motion. Returns what
+// goes on after an answer, if it plays; told `false`, it stops.
+function player(name, label, { controls, send, press }) {
+  let [playing, later] = [false, 0];
+  const button = press("", "", () => (playing ? goOn(false) : step()));
+  function step() {
+    const { track, stepped } = controls[name];
+    playing = true;
+    send({ set: { [name]: stepped(track.value === track.max ? -track.max : 1) } });
+  }
+  function goOn(on = playing) {
+    const { track } = controls[name];
+    playing = on && !still() && track.value !== track.max;
+    button.textContent = `${playing ? "❚❚" : "▶"} ${label}`;
+    clearTimeout(later);
+    if (playing) later = setTimeout(step, FRAME);
+  }
+  return goOn;
+}
+
+// The controls of a panel by name; those after the first few are folded.
+function controlsOf({ knobs, in_sight: few }, parent, send) {
+  const row = made("div", "setclr-knobs", parent);
+  const more = Object.values(knobs).slice(few).map((knob) => knob.label).join(" · ");
+  const folded = made("details", "setclr-more", parent, { hidden: !more });
+  made("summary", "", folded, { textContent: `more knobs: ${more.length > 90 ? `${more.slice(0, 85)} …` : more}` });
+  const below = ([name, knob], k) => [name, control(knob, k < few ? row : folded, (stop) => send({ set: { [name]: stop } }))];
+  return Object.fromEntries(Object.entries(knobs).map(below));
+}
+
 // A panel in an element of the page. `ask(event, frame, below)` is called with what the reader does. Where that is to put a
 // handle somewhere, `frame` is that of its plot, and `below()` what a click there would set. Returns what shows the answer.
 export function opened(el, told, address, ask) {
-  const panel = made("div", "setclr-scene", el);
-  panel.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
-  panel.addEventListener("keydown", (key) => key.stopPropagation());
-  const stage = new Stage(panel, told, address, placeHandles);
-  const lights = svg("svg", { class: "setclr-lights" }, stage.element);
-  const tip = made("div", "setclr-tip", stage.element, { hidden: true });
-  const sentence = made("p", "setclr-sentence", panel, { ariaLive: "polite" });
-  const knobs = made("div", "setclr-knobs", panel);
-  const names = Object.keys(told.knobs);
-  const folded = made("details", "setclr-more", panel, { hidden: names.length <= told.in_sight });
-  const more = names.slice(told.in_sight).map((name) => told.knobs[name].label).join(" · ");
-  made("summary", "", folded, { textContent: `more knobs: ${more.length > 90 ? `${more.slice(0, 85)} …` : more}` });
-  const bar = made("div", "setclr-bar", panel);
-  const [controls, grips] = [{}, {}];
-  let [dragged, gliding] = [null, 0]; // the name of the handle that the pointer holds
+  const parent = made("div", "setclr-scene", el);
+  parent.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
+  parent.addEventListener("keydown", (key) => key.stopPropagation());
+  const grips = {};
+  const stage = new Stage(parent, told, address, () => {
+    for (const name in { ...grips, ...stage.scene.handles }) (grips[name] ??= grip(name, panel)).place();
+  });
+  const sentence = made("p", "setclr-sentence", parent, { ariaLive: "polite" });
 
   // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing lags behind.
   const view = Math.random().toString(36).slice(2, 8);
@@ -142,137 +267,29 @@ export function opened(el, told, address, ask) {
     sent += 1;
     ask({ ...event, event: `${view}:${sent}` }, ...where);
   }
-
-  const at = (pointer) => {
-    const box = stage.element.getBoundingClientRect();
-    const scale = stage.element.offsetWidth / box.width; // slides are scaled as a whole
-    return [(pointer.clientX - box.left) * scale, (pointer.clientY - box.top) * scale];
-  };
-  const put = (element, [x, y]) => (element.style.transform = `translate(${x}px, ${y}px)`);
-  // A handle, the frame of its plot, and its spot in pixels; nothing where it is not shown.
-  const handleOf = (name) => {
-    const handle = stage.scene.handles[name];
-    const f = handle && stage.frames[handle.plot];
-    return f ? { ...handle, f, spot: f.at(handle.at) } : {};
-  };
-
-  function grip(name) {
-    const about = { type: "button", ariaRoleDescription: "point that can be moved" };
-    const button = made("button", "setclr-handle", stage.element, about);
-    button.dataset.name = name;
-    let hold = [0, 0]; // from the pointer to the middle of the handle
-    button.addEventListener("pointerdown", (pointer) => {
-      if (pointer.button) return;
-      const [[x, y], [u, v]] = [at(pointer), handleOf(name).spot];
-      [hold, dragged] = [[u - x, v - y], name];
-      button.setPointerCapture(pointer.pointerId);
-      button.classList.add("setclr-held");
-    });
-    button.addEventListener("pointermove", (pointer) => {
-      if (dragged !== name) return;
-      const [[u, v], handle] = [at(pointer), handleOf(name)];
-      const place = nearest(handle, [u + hold[0], v + hold[1]]);
-      put(button, place);
-      const [x, y] = handle.f.point(place);
-      send({ handle: name, x, y }, handle.f, () => stage.found(place)?.sets || {});
-    });
-    button.addEventListener("lostpointercapture", () => {
-      dragged = null;
-      button.classList.remove("setclr-held");
-      put(button, handleOf(name).spot);
-    });
-    button.addEventListener("keydown", (key) => {
-      if (!(key.key in STEPS)) return;
-      key.preventDefault();
-      const { f, way, step, moves, at: [x, y] } = handleOf(name);
-      const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
-      const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
-      if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f, () => ({}));
-      const steps = moves.length === 2 ? [right, up] : [right + up];
-      send({ set: Object.fromEntries(steps.map((by, k) => [moves[k], controls[moves[k]].stepped(by)])) });
-    });
-    return button;
-  }
-  function placeHandles() {
-    for (const name in { ...grips, ...stage.scene.handles }) {
-      const button = (grips[name] ??= grip(name));
-      const { label, spot } = handleOf(name);
-      button.hidden = !spot;
-      button.ariaLabel = `${label}: drag it, or press the arrow keys`;
-      if (spot && name !== dragged) put(button, spot);
-    }
-  }
-
-  // Pointing at a mark of a link lights up all marks of that link, and shows what it says.
-  function dark() {
-    lights.replaceChildren();
-    if (!tip.hidden) tip.hidden = true;
-  }
-  function pointed(pointer) {
-    dark();
-    if (dragged) return;
-    const [x, y] = at(pointer);
-    const found = stage.found([x, y]);
-    if (!found) return;
-    for (const { dot, line, box } of [...found.over, ...stage.shapes(found.lit)]) {
-      if (dot) svg("circle", { cx: dot[0], cy: dot[1], r: 11 }, lights);
-      else if (line) svg("polyline", { points: line.join(" ") }, lights);
-      else svg("rect", box, lights);
-    }
-    Object.assign(tip, { textContent: found.said, hidden: !found.said });
-    put(tip, [clamp(x + 12, 0, stage.element.clientWidth - tip.offsetWidth), Math.max(0, y - tip.offsetHeight - 10)]);
-  }
-  for (const kind of ["pointermove", "pointerdown"]) stage.element.addEventListener(kind, pointed);
-  stage.element.addEventListener("pointerleave", dark);
-  stage.element.addEventListener("click", (pointer) => {
-    const found = pointer.target.closest(".setclr-handle") ? null : stage.found(at(pointer));
-    if (found && Object.keys(found.sets).length) send({ set: found.sets });
-  });
-
+  const dragged = () => Object.values(grips).some((one) => one.held());
+  const controls = controlsOf(told, parent, send);
+  const bar = made("div", "setclr-bar", parent);
   const press = (label, why, onclick) =>
     made("button", "setclr-press", bar, { type: "button", textContent: label, title: why, onclick });
-  names.forEach((name, k) => {
-    const move = (stop) => send({ set: { [name]: stop } });
-    controls[name] = control(told.knobs[name], k < told.in_sight ? knobs : folded, move);
-  });
-
-  // Play: a step after each answer; one step a click where the reader wants less motion.
-  let [playing, later] = [false, 0];
-  const play = told.play && press("", "", () => (playing ? goOn(false) : step()));
-  function step() {
-    const { track, stepped } = controls[told.play];
-    playing = true;
-    send({ set: { [told.play]: stepped(track.value === track.max ? -track.max : 1) } });
-  }
-  function goOn(on) {
-    const { track } = controls[told.play];
-    playing = on && !still() && track.value !== track.max;
-    play.textContent = `${playing ? "❚❚" : "▶"} ${told.knobs[told.play].label}`;
-    clearTimeout(later);
-    if (playing) later = setTimeout(step, FRAME);
-  }
+  const panel = { stage, controls, send, dragged, press };
+  const out = lights(panel);
+  const play = told.play && player(told.play, told.knobs[told.play].label, panel);
   for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => send({ button: label }));
   press("↺ reset", "back to where the page opened it", () => {
-    if (play) goOn(false);
+    if (play) play(false);
     send({ reset: true });
   });
 
   return function show(shown) {
-    cancelAnimationFrame(gliding);
-    const [before, start] = [stage.scene, performance.now()];
-    const glide = (time) => {
-      const share = !before || dragged || still() ? 1 : clamp((time - start) / GLIDE, 0, 1);
-      stage.show(share < 1 ? between(before, shown.scene, share) : shown.scene);
-      if (share < 1) gliding = requestAnimationFrame(glide);
-    };
-    glide(start);
-    dark();
+    stage.glide(shown.scene, dragged);
+    out();
     sentence.textContent = shown.sentence;
     sentence.classList.toggle("setclr-failed", shown.failed);
     if (shown.event === `${view}:${sent}`) stage.element.ariaBusy = "false";
     if (stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
-    names.forEach((name, k) => controls[name].show(shown.stops[k], shown.words[k]));
-    if (play) goOn(playing);
+    Object.values(controls).forEach((one, k) => one.show(shown.stops[k], shown.words[k]));
+    if (play) play();
   };
 }
 

@@ -105,12 +105,12 @@ class Panel:
         mosaic = (row and self.row_mosaic) or self.mosaic
         page = Page(mosaic.replace(";", " ").split(), row)
         self.draw(page, values, now)
-        return Seen(page.told(self.knobs), page.handles, minus(self.say(values, now)), page.pictures)
+        return Seen(page.to_json(self.knobs), page.handles, minus(self.say(values, now)), page.pictures)
 
     @property
     def still(self) -> Picture:
         """The panel as it is now, without controls."""
-        told = self.told()
+        told = self.to_json()
         return Picture([Column(self.scene, self.alt)], told["size"], told["boxes"], self.pictures)
 
     @property
@@ -118,7 +118,7 @@ class Panel:
         """The panel in the browser; made when it is first asked for, and anew when it has been closed."""
         if self._front is None or self._front.comm is None:
             self.start = self.values
-            self._front = Front(told=self.told() | told_of_twin(self), _dom_classes=["setclr-panel"])
+            self._front = Front(told=self.to_json() | told_of_twin(self), _dom_classes=["setclr-panel"])
             self._front.observe(lambda change: self.on_event(change["new"]), "moved")
             self._show()
         return self._front
@@ -128,13 +128,13 @@ class Panel:
         if self._front is not None:
             self._front.close()
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What the front end knows of the panel, at whatever values."""
         size = round(96 * self.size[0]), round(96 * self.size[1])
         sliders = [place for place, knob in enumerate(self.knobs.values()) if isinstance(knob, Slider)]
         return {
             "size": size, "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
-            "knobs": {name: knob.told() for name, knob in self.knobs.items()},
+            "knobs": {name: knob.to_json() for name, knob in self.knobs.items()},
             "in_sight": 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight,
             "play": self.play, "buttons": dict(self.buttons),
         }  # fmt: skip

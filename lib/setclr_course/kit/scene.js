@@ -112,9 +112,10 @@ export class Page {
 
   link = (said, over, lit = [], sets = {}) => this.links.push([said, over, lit, sets]);
 
-  told = () => ({
-    plots: this.plots.map(({ about, marks }) => ({ ...about, marks })), handles: this.handles, links: this.links,
-  });
+  seen(sentence) {
+    const plots = this.plots.map(({ about, marks }) => ({ ...about, marks }));
+    return { scene: { plots, handles: this.handles, links: this.links }, sentence, ways: this.ways };
+  }
 }
 
 // Numbers as Python writes them: x.toFixed, but a tie goes to the even digit; and three significant digits.
@@ -125,7 +126,6 @@ export function fixed(x, digits = 2) {
   return (x < 0 || Object.is(x, -0) ? "−" : "") + text;
 }
 export const signed = (x, digits = 2) => (x < 0 || Object.is(x, -0) ? "" : "+") + fixed(x, digits);
-export const percent = (x, digits = 0) => `${fixed(100 * x, digits)}%`;
 export function general(x, digits = 3) {
   if (x === 0) return "0";
   const [mantissa, power] = x.toExponential(digits - 1).split("e");

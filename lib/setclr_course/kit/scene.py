@@ -1,7 +1,7 @@
 """A panel's picture as data: plots with limits and words, and on them marks in data coordinates.
 
 `draw` says the whole picture each time, from nothing. Whoever paints it decides how: SVG in the browser
-(paint.js), matplotlib for a PNG (still.py). Both read what `Page.told` gives.
+(paint.js), matplotlib for a PNG (still.py). Both read what `Page.to_json` gives.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class Mark:
     def __getitem__(self, where: Any) -> "Piece":
         return Mark(self.plot, self.number, self.pieces, self.pieces[where].ravel().tolist())
 
-    def told(self) -> list[int]:
+    def to_json(self) -> list[int]:
         return [] if self.numbers == [] else [self.plot.number, self.number, *(self.numbers or [])]
 
     def handle(self, name: str, point: ArrayLike, *moves: str, snap: ArrayLike = (), **how: Any) -> "Mark":
@@ -71,8 +71,8 @@ class Plot:
     marks: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, shape: tuple[int, ...] = (), **what: Any) -> Mark:
-        told = {name: plain(x) for name, x in what.items()}
-        self.marks.append({"kind": kind} | {name: x for name, x in told.items() if x not in (None, "")})
+        said = {name: x if isinstance(x, str) else plain(x) for name, x in what.items()}
+        self.marks.append({"kind": kind} | {name: x for name, x in said.items() if x not in (None, "")})
         return Mark(self, len(self.marks) - 1, np.arange(prod(shape)).reshape(shape))
 
     def _at(self, kind: str, points: ArrayLike, **what: Any) -> Mark:
@@ -139,8 +139,8 @@ class Plot:
         shades = (share * SHADES).astype(int).clip(max=SHADES - 1)
         if isinstance(words, str):
             words = [format(value, words) for value in values.ravel()]
-        told = None if words is None else np.asarray(words, str)
-        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=told)
+        said = None if words is None else [minus(str(word)) for word in np.ravel(words)]
+        return self.add("cells", values.shape, shades=shades, columns=values.shape[1], at=at, words=said)
 
     def frames(self, where: Iterable[tuple[int, int]], colour: Words = VERMILION, width: float = 2) -> Mark:
         """Frames round the cells at these (row, column)."""
@@ -173,7 +173,7 @@ class Plot:
         ground of the page's colour, to be read among dots. turn: in degrees, to the left. within: x and y are
         shares of the plot's width and height, from its lower left.
         """
-        words = [said] if isinstance(said, str) else [str(word) for word in said]
+        words = [minus(str(word)) for word in ([said] if isinstance(said, str) else said)]
         points = np.stack([np.broadcast_to(np.asarray(a, float), len(words)) for a in (x, y)], 1)
         how = {"colour": colour, "size": size, "anchor": anchor, "rise": rise}
         more = {"right": right, "up": up, "bold": bold, "halo": halo, "turn": turn, "within": within}
@@ -233,9 +233,10 @@ class Page:
         the left, top, right and bottom for what is written there.
         """
         about = {"name": name, "frame": frame, "x": plain(x), "y": plain(y)}
-        more = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "xticks": ticks(xticks), "equal": equal,
-                "yticks": ticks(yticks), "log": log, "room": room, "turn": turn}  # fmt: skip
-        about |= {key: plain(value) for key, value in more.items() if value}
+        more = {"title": minus(title), "xlabel": minus(xlabel), "ylabel": minus(ylabel), "equal": equal,
+                "xticks": ticks(xticks), "yticks": ticks(yticks), "log": log, "room": room,
+                "turn": turn}  # fmt: skip
+        about |= {key: value for key, value in more.items() if value}
         self.plots[name] = Plot(self, len(self.plots), about)
         return self.plots[name]
 
@@ -258,17 +259,17 @@ class Page:
     def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
         """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
         says so. A click sets the controls that are named: `patch=3`."""
-        shown, also = ([told for thing in things if (told := thing.told())] for things in (over, lit))
+        shown, also = ([one for thing in things if (one := thing.to_json())] for things in (over, lit))
         self.links.append((said, shown, also, sets))
 
-    def told(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
+    def to_json(self, knobs: Mapping[str, Knob]) -> dict[str, Any]:
         """The scene: what both painters read, as JSON can hold it."""
         links = []
         for said, over, lit, sets in self.links:
             stops = {name: knobs[name].number(value) for name, value in sets.items()}
             links.append([minus(said), over, lit, stops])
         plots = [{**plot.about, "marks": plot.marks} for plot in self.plots.values()]
-        handles = {name: handle.told(knobs) for name, handle in self.handles.items()}
+        handles = {name: handle.to_json(knobs) for name, handle in self.handles.items()}
         return {"plots": plots, "handles": handles, "links": links}
 
 
@@ -280,19 +281,18 @@ def name_of(pixels: bytes) -> str:
 
 def plain(x: Any) -> Any:
     """As JSON can hold it, flat: numbers with six figures, a hundredth of a pixel; None where not finite."""
-    if isinstance(x, float):  # the most frequent first: a scene has thousands
+    if isinstance(x, np.ndarray):
+        flat = x.ravel().tolist()
+        if x.dtype.kind != "f":
+            return flat
+        return [float(f"{one:.6g}") if isfinite(one) else None for one in flat]
+    if isinstance(x, float):
         return float(f"{x:.6g}") if isfinite(x) else None
-    if isinstance(x, str):
-        return minus(x)
-    if isinstance(x, np.ndarray) and x.ndim:
-        flat, kind = x.ravel().tolist(), x.dtype.kind
-        if kind == "f":
-            return [float(f"{one:.6g}") if isfinite(one) else None for one in flat]
-        return flat if kind in "iub" else [plain(one) for one in flat]
     if isinstance(x, list | tuple):
-        return [plain(one) for one in x]
-    return plain(x.item()) if isinstance(x, np.ndarray | np.generic) else x
+        return [one if isinstance(one, str) else plain(one) for one in x]
+    return x.item() if isinstance(x, np.generic) else x
 
 
 def ticks(at: Ticks) -> list[tuple[float, str]]:
-    return list(at.items()) if isinstance(at, Mapping) else [(value, f"{value:g}") for value in at]
+    named = at.items() if isinstance(at, Mapping) else [(value, f"{value:g}") for value in at]
+    return [(plain(value), minus(word)) for value, word in named]

@@ -57,8 +57,7 @@ class Picture:
     def alt(self) -> str:
         return " ".join(column.sentence for column in self.columns)
 
-    @property
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What a page knows that paints it anew, in its own colours."""
         return {"size": self.size, "boxes": self.boxes, "columns": [one._asdict() for one in self.columns]}
 
@@ -104,7 +103,8 @@ class Picture:
     @property
     def widget(self) -> Front:
         """The picture in the browser, made each time that it is asked for."""
-        return Front(told=self.told, pictures={name: address(one) for name, one in self.pictures.items()})
+        pictures = {name: address(one) for name, one in self.pictures.items()}
+        return Front(told=self.to_json(), pictures=pictures)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         return both(self.widget, self.saved)
@@ -116,7 +116,7 @@ def pictured(draw: Callable[[Page], str], mosaic: str, size: tuple[float, float]
     sentence that describes it."""
     page, pixels = Page(mosaic.replace(";", " ").split()), (96 * size[0], 96 * size[1])
     said = minus(draw(page))
-    return Picture([Column(page.told({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
+    return Picture([Column(page.to_json({}), said)], pixels, boxes(mosaic, *pixels, widths), page.pictures)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 // Answers in a kernel's place. A `Twin` does so for a panel that is written a second time in JavaScript; the site answers for the
 // others from their atlases (site/static/panels.js).
 
-// `told` is what Panel.told tells, its knobs with the `values` of their stops and the `words` that these read; `at` is the stop at
+// `told` is what Panel.to_json tells, its knobs with the `values` of their stops and the `words` that these read; `at` is the stop at
 // which each knob stands. Who extends it says what is `seen` there, which state it `has`, and how to `go`, `set`, `press`, `drag`.
 export class Source {
   constructor(told) {

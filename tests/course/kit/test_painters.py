@@ -73,13 +73,13 @@ def browser():
 
 def painted(panel: Panel) -> list[list[np.ndarray]]:
     """What the PNG shows, as MARKS tells it of the SVG: plot by plot the extent of each mark."""
-    width, height = panel.told()["size"]
+    width, height = panel.to_json()["size"]
     canvas = FigureCanvasAgg(Figure((width / 96, height / 96), dpi=120))
     axis = canvas.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     renderer = canvas.get_renderer()
     found = []
     for plot in panel.scene["plots"]:
-        x, y, *size = panel.told()["boxes"][plot["name"]]
+        x, y, *size = panel.to_json()["boxes"][plot["name"]]
         painter = Painter(axis, Frame(plot, *size, (x, y)), panel.pictures)
         marks = []
         for mark in plot["marks"]:
@@ -105,7 +105,7 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
                 near = 1 + np.max(mark.get("width", 1)) / 2 + beyond
                 alike = np.abs(svg - png) <= near * np.array([1, 1, 2, 2])
                 assert alike.all(), f"{plot['name']}, {kind}: {svg}, {png}"
-    least = round(0.91 * panel.told()["size"][0]) + MARGIN
+    least = round(0.91 * panel.to_json()["size"][0]) + MARGIN
     for where, width in (WIDTHS | {"nearly so narrow that plots stand below one another": least}).items():
         page.set_viewport_size({"width": width, "height": 1000})
         page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")

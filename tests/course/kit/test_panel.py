@@ -57,6 +57,7 @@ class some(Panel):
         left.dots([(0, 0)]).handle("kind", (0, 0), to=lambda x, y: ["left" if x < 0 else "right"])
         table = left.cells([[0.0, 1.0], [0.5, np.nan]], words=".1f")
         page.link("the first row", table[0], point, lit=[table[:, 1]], kind="right")
+        left.line([values["x"], np.nan], 0)
 
     def say(self, values: dict, now: None) -> str:
         if values["x"] > 1.95:
@@ -141,7 +142,7 @@ def test_a_scene_is_a_function_of_the_values_by_whatever_path(moves):
 
 
 def test_what_the_front_end_is_told(panel):
-    told, scene = panel.told(), panel.scene
+    told, scene = panel.to_json(), panel.scene
     assert told["size"] == (864, 346) and list(told["boxes"]) == ["left", "right"] and told["in_sight"] == 1
     assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": []}
     assert told["knobs"]["kind"] == {"label": "kind", "stops": 2, "names": ["left", "right"]}
@@ -152,6 +153,7 @@ def test_what_the_front_end_is_told(panel):
     table = [mark["kind"] for mark in scene["plots"][0]["marks"]].index("cells")
     over, lit = [[0, table, 0, 1], [0, 0]], [[0, table, 1, 3]]
     assert scene["links"] == [["the first row", over, lit, {"kind": 1}]]
+    assert scene["plots"][0]["marks"][-1]["x"] == [0.0, None]  # nowhere, not at 0
     cells = scene["plots"][0]["marks"][table]  # dark at low, bright at high
     assert cells["shades"] == [0, 39, 20, 0] and cells["words"] == ["0.0", "1.0", "0.5", "nan"]
 

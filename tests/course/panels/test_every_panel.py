@@ -26,7 +26,7 @@ def grey(hue: str) -> bool:
 def stops(panel: Panel, name: str) -> list:
     """Ends and middle of a control in sight; of one that is folded away the farther end."""
     knob, ends = panel.knobs[name], panel.controls[name].ends()
-    if list(panel.knobs).index(name) < panel.told()["in_sight"]:
+    if list(panel.knobs).index(name) < panel.to_json()["in_sight"]:
         return ends
     return [max(ends, key=lambda value: abs(knob.number(value) - knob.number(panel.start[name])))]
 
@@ -40,7 +40,7 @@ def refuse(panel: Panel, seen: Seen, within: bool = True) -> str:
     """The scene as JSON, if it is plain data and all that it holds is known and, `within`, on its plot."""
     text, plots = json.dumps(seen.scene, allow_nan=False), seen.scene["plots"]
     assert seen.sentence.endswith(".") and not re.search(r"\bnan\b", seen.sentence)
-    assert {plot["name"] for plot in plots} == set(panel.told()["boxes"])
+    assert {plot["name"] for plot in plots} == set(panel.to_json()["boxes"])
     for said in [seen.sentence, *re.findall(r'"([^"]*)"', text)]:
         assert not re.search(r"(^|[ (=])-\.?\d", said), f"a hyphen for a minus: {said}"
         assert not re.search(r"\de[+-]\d", said), f"a number as computers write it: {said}"
@@ -51,7 +51,7 @@ def refuse(panel: Panel, seen: Seen, within: bool = True) -> str:
             there = plots[plot]["marks"][mark]
             assert all(number < len(there.get("shades") or there.get("x") or [0]) for number in numbers)
     for plot in plots:
-        frame = layout.Frame(plot, *panel.told()["boxes"][plot["name"]][2:])
+        frame = layout.Frame(plot, *panel.to_json()["boxes"][plot["name"]][2:])
         for mark in plot["marks"]:
             assert mark["kind"] != "text" or mark["size"] in layout.SIZES
             if within:
@@ -129,7 +129,7 @@ def test_it_is_live_and_still_in_one_output_and_a_row_shows_each_value(name):
     bundle, metadata = panel._repr_mimebundle_()
     panel.close()
     assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"]
-    png, (width, height) = base64.b64decode(bundle["image/png"]), panel.told()["size"]
+    png, (width, height) = base64.b64decode(bundle["image/png"]), panel.to_json()["size"]
     pixels = opened(png)
     assert pixels.shape == pytest.approx((1.25 * height, 1.25 * width, 3), abs=1) and pixels.std() > 10
     assert metadata["image/png"]["width"] == pytest.approx(width, abs=1) and len(png) < 300_000

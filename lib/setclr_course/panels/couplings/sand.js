@@ -57,7 +57,7 @@ export function seen(values, [, one, two]) {
     page.link(`■ ${name} holds ${fixed(received[j])} shares`, [above(j)], [cells(...all.map((i) => N * i + j))]);
     page.link(`● ${name} gives out ${fixed(given[j])} shares`, [beside(j)], [cells(...all.map((i) => N * j + i))]);
   });
-  return { scene: page.told(), sentence: said(values, received, given), ways: page.ways };
+  return page.seen(said(values, received, given));
 }
 
 function said({ presses, first, epsilon }, received, given) {

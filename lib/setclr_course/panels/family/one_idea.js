@@ -1,5 +1,5 @@
 // one_idea.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { fixed, general, NAMES, Page, percent } from "./scene.js";
+import { fixed, general, NAMES, Page } from "./scene.js";
 import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
 import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit, whole } from "./plane.js";
 
@@ -63,7 +63,7 @@ export function seen(values, cast) {
   const what =
     way === "support vectors"
       ? `${zeros} of the 30 wrong pairs have weight zero`
-      : `${found} of 6 photographs find their own second view first; on average it gets ${percent(mean)}`;
+      : `${found} of 6 photographs find their own second view first; on average it gets ${fixed(100 * mean, 0)}%`;
   const sentence = `Step ${step}, ${way} of softness ${general(softness, 2)}: ${what}.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

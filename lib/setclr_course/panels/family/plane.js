@@ -6,7 +6,6 @@ const RIDE = [1.24, 0.53];
 const [N, WIDE] = [6, 6.5];
 export const POINTS = [0, 1].flatMap((view) => NAMES.map((_, i) => [view, i]));
 export const control = (view, i) => `${NAMES[i]} ${view + 1}`;
-export const called = (view, i) => `${"●■"[view]} ${NAMES[i]}`;
 export const whole = (degrees) => ((Math.round(degrees) % 360) + 360) % 360; // below 360
 export const angleAt = (x, y) => whole((Math.atan2(y, x) * 180) / Math.PI);
 export const unit = (degrees) => [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)];
@@ -57,5 +56,5 @@ export const pair = ({ views, lines }, i, j) => [views[0](i), views[1](j), lines
 export function circleHandle(plane, x, [view, i], more) {
   const at = onCircle(RADII[view], [x[N * view + i]])[0];
   const to = (u, v) => [angleAt(u, v)];
-  plane.handle(control(view, i), at, { way: ["circle", 0, 0, RADII[view]], label: called(view, i), to, ...more });
+  plane.handle(control(view, i), at, { way: ["circle", 0, 0, RADII[view]], label: `${"●■"[view]} ${NAMES[i]}`, to, ...more });
 }

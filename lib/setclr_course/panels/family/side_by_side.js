@@ -43,5 +43,5 @@ export function seen(values, cast) {
   const sentence =
     `Smoothing ${general(values.smoothing)} times the usual. ● rocket goes to ■ astronaut by ` +
     `${listed(ASTRONAUT)}, to its own ■ rocket by ${listed(ROCKET)}. MMCL pushes ${pushed} of 30 wrong pairs.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

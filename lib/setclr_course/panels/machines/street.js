@@ -51,7 +51,7 @@ export function seen(values, [, one, two]) {
   const [holding, free] = [those((weight) => weight > 0), those((weight) => weight === 0)];
   const held = `held open by ${holding}; of weight zero: ${free}`;
   const sentence = `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide, ${held}.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }
 
 // long_bars.py, for weights from 0.

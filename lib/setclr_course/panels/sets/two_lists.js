@@ -50,5 +50,5 @@ export function seen(values) {
   const [more, less] = [TOTALS.filter((t) => t > total), TOTALS.filter((t) => t < total)];
   const given = (totals) => `${totals.length} give${totals.length === 1 ? "s" : ""}`;
   const sentence = `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

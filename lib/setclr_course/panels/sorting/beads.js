@@ -47,5 +47,5 @@ export function seen(values, [, one, two]) {
   const sentence =
     `At temperature ${general(tau, 2)} the cat's other view gets a share of ${general(p[0], 2)}: the loss is ` +
     `${fixed(loss)}. The others: ${got}. Most goes to the ${FIVE[p.indexOf(Math.max(...p))]}.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

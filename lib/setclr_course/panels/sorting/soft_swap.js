@@ -40,5 +40,5 @@ export function seen({ beta, first, second }, [, one]) {
     `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with probability ` +
     `${fixed(q, 3)}, the slope there is ${general(slope)}. The two places then hold ${fixed(after[0])} and ` +
     `${fixed(after[1])}.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

@@ -60,5 +60,5 @@ export function seen(values, [, one, two]) {
     `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
     `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, ` +
     `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }

@@ -52,5 +52,5 @@ export function seen(values, [, one, two]) {
   const rest = under && ` ${under[0].toUpperCase()}${under.slice(1)}: exactly 0.`;
   const together = `${standing}; together ${fixed(values.total)}${verdict}.`;
   const sentence = `The water stands at t = ${fixed(t)}. Above it: ${together}${rest}`;
-  return { scene: page.told(), sentence, ways: page.ways };
+  return page.seen(sentence);
 }
