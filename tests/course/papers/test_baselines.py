@@ -190,7 +190,7 @@ def test_the_last_layer_begins_afresh_small_and_as_a_function_of_the_key():
 @pytest.mark.parametrize("name", ["supervised", "rotation", "infomax"])
 def test_training_lowers_the_loss(name, images):
     losses = pretrain(replace(RECIPES[name], epochs=24), data=images).history.loss
-    assert losses.iloc[-1] < losses.iloc[0] - 0.05
+    assert losses.iloc[-8:].mean() < losses.iloc[:2].mean() - 0.05
 
 
 def test_clusters_are_those_of_the_epoch_and_are_kept(images):

