@@ -294,11 +294,22 @@ def export(run: Run, /, out: Path | None = None) -> None:
     print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
 
 
-def results(folder: Records = Path("data/results"), /) -> None:
-    """Print the recorded results as a Markdown table."""
-    from setclr.experiments import summary
+def results(folder: Records = Path("data/results"), /, csv: Path | None = None) -> None:
+    """Print the recorded results as a Markdown table.
 
-    print(summary(folder))
+    Args:
+        csv: Instead write a file with a row for each record in the folder and below, searches' trials too.
+    """
+    from setclr.data.writing import replacing
+    from setclr.experiments import records, summary
+
+    if csv is None:
+        print(summary(folder))
+        return
+    table, damaged = records.everything(folder)
+    with replacing(csv) as file:
+        table.to_csv(file, index=False, lineterminator="\n")
+    print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))
 
 
 def folder_of(run: Path) -> Path:

@@ -221,6 +221,35 @@ def summary(folder: Path) -> str:
     return "\n\n".join(["\n".join(table) for table in tables.values()] + [f"Left out: {x}" for x in damaged])
 
 
+def everything(folder: Path) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each record in a folder and all below it, and a line about each JSON file that is none.
+
+    The columns: record (its place in the folder), loss, data, pixels, seed, epochs, lr, device, threads,
+    torch, version, commit, draws, protocol, precision, diverged, and every accuracy in per cent, such as
+    "trained, knn". What a record lacks is empty. Raises FileNotFoundError if there are none.
+    """
+    rows, damaged = [], []
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            one = read_record(path)
+        except ValueError as error:
+            damaged.append(str(error))
+            continue
+        device, _, threads = one.machine["device"].partition(", ")
+        row = {"record": path.relative_to(folder).with_suffix("").as_posix(), "loss": one.recipe["loss"],
+               "data": one.recipe["data"], "pixels": one.pixels, "seed": one.recipe["seed"],
+               "epochs": one.epochs, "lr": one.recipe["lr"], "device": device,
+               "threads": threads.removesuffix(" threads"), "torch": one.machine.get("torch"),
+               "version": one.version, "commit": one.commit, "draws": one.draws, "protocol": one.protocol,
+               "precision": one.precision, "diverged": one.diverged}  # fmt: skip
+        for name, measured in one.accuracy_percent.items():
+            row |= {f"{name}, {column}": value for column, value in measured.items()}
+        rows.append(row)
+    if not rows:
+        raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
+    return pd.DataFrame(rows).convert_dtypes(), damaged
+
+
 def line_of(cells: Iterable[str]) -> str:
     """A line of a Markdown table, whatever is in its cells: lines, strokes and escape codes stay inside."""
     return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"

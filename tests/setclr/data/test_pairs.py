@@ -159,7 +159,7 @@ def test_one_step_is_adams_on_jittered_pairs(mirror, height):
     x = [views.apply(batch[v].repeat(1, 1, *tiles), [jitter], draws[:, [v]])[0] for v in (0, 1)]
     InfoNCE(0.05)(model(torch.cat(x)[..., :height, :16]).unflatten(0, (2, 12))).backward()
     torch.optim.Adam(model.parameters(), lr=0.01).step()
-    # Where a gradient is as small as Adam's eps, its rounding moves the step: by up to a hundredth of the rate.
+    # Where a gradient is as small as Adam's eps, its rounding moves the step: up to a hundredth of the rate.
     trained = [*run.encoder.parameters(), *run.head.parameters()]
     torch.testing.assert_close(trained, list(model.parameters()), rtol=1e-5, atol=1e-4)
 
