@@ -5,12 +5,16 @@ import shutil
 
 import pandas as pd
 from notebook_tools import ROOT
+from scipy import stats
 
 from setclr.cli import main
 from setclr.experiments.records import everything, spread
+from setclr.recipes import PUBLISHED
+from setclr_course.search.statistics import paired
 
 RESULTS = ROOT / "data" / "results"
 README = (ROOT / "README.md").read_text()
+RESULTS_PAGE = " ".join((ROOT / "site/text/results.md").read_text().split())
 ROWS = {"SimCLR": "2-conv4-cifar10-simclr", "SimCLR + QARe": "2-conv4-cifar10-simclr+qare",
         "SparseCLR": "3-conv4-cifar10-sparseclr",
         "SparseCLR + QARe": "3-conv4-cifar10-sparseclr+qare"}  # fmt: skip
@@ -30,6 +34,30 @@ def test_the_readme_says_what_the_table_says():
         seeds = ", ".join(map(str, sorted(of["seed"])))
         line = next(line for line in README.split("\n") if line.startswith(f"| {title} | "))
         assert f" | {shown} | {seeds} | " in line
+
+
+def test_neither_of_qares_gains_is_shown_and_no_row_differs_from_the_printed_one():
+    """Sentences of the page of results, from the table: kNN beside the probe, two losses at once, Welch."""
+    kept = pd.read_csv(RESULTS / "all.csv")
+
+    def row(name: str, measure: str) -> pd.Series:
+        of = kept[kept["record"].str.startswith(f"original/qare-table{name}-seed")]
+        return of.set_index("seed")[f"trained, {measure}"]
+
+    sparse = [row(ROWS["SparseCLR + QARe"], x) - row(ROWS["SparseCLR"], x) for x in ("knn", "linear")]
+    knn, probe = (paired(gain, 0 * gain, questions=questions) for gain, questions in zip(sparse, (1, 2)))
+    said = f"By kNN the gain there is {knn.difference:.1f} (95 %: {knn.low:.1f} to {knn.high:.1f})"
+    both = f"by the probe, its interval goes from {probe.low:.1f} to {probe.high:.1f}"
+    assert said.replace("-", "−") in RESULTS_PAGE and both.replace("-", "−") in RESULTS_PAGE
+    smallest = []
+    for name in [*ROWS.values(), "2-conv4-cifar10-random", "2-conv4-cifar10-supervised"]:
+        ((measure, printed),) = (published := PUBLISHED[f"qare-table{name}"]).numbers.items()
+        spread_of = float(str(published).split("± ")[1])
+        ours = row(name, measure)
+        three, many = (printed, spread_of, 3), (ours.mean(), ours.std(), len(ours))
+        smallest.append(stats.ttest_ind_from_stats(*three, *many, equal_var=False).pvalue)
+    assert f"the smallest p, that of SimCLR + QARe, is {min(smallest):.2f}" in RESULTS_PAGE
+    assert smallest.index(min(smallest)) == list(ROWS).index("SimCLR + QARe")
 
 
 def test_a_damaged_record_is_named_and_left_out(tmp_path, capsys):

@@ -50,7 +50,8 @@ def unlearned(images: Tensor) -> dict[str, Tensor]:
 
 def augmented_pair(images: Tensor, seed: int = 0) -> Tensor:
     """(2, N, C, H, W) uint8: two random views of each image, by the "photo" augmentation."""
-    return (views.augment(images, views.preset("photo"), seeded(seed)) * 255).round().byte()
+    generator = torch.Generator().manual_seed(seeded(seed).initial_seed())  # as on the pages
+    return (views.augment(images, views.preset("photo"), generator) * 255).round().byte()
 
 
 def unlearned_pair() -> tuple[dict[str, Tensor], Tensor]:
