@@ -112,7 +112,7 @@ def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
     np.testing.assert_array_equal(found, angles)
     assert f"at column 9, row 13 off by {angles[13, 9]:.0f} degrees." in panel.alt
     assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
-    with pytest.raises(ValueError, match="predicted must be of the shape of the true normals"):
+    with pytest.raises(ValueError, match="predicted must have the true normals' shape"):
         panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
 
 
