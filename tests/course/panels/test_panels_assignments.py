@@ -22,6 +22,7 @@ from setclr_course.panels.assignments import pair_curves, pairings, things, who_
 from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
+from setclr_course.panels.sets.two_views import FIRST, wrapped
 from setclr_course.teach.pages.page_02 import EXERCISES, greedy
 
 
@@ -196,6 +197,14 @@ def test_turning_a_view_changes_the_pairs_and_not_its_table_and_takes_moved_squa
     np.testing.assert_allclose(now.z[1, [0, 3]], [[-0.5, 0.75**0.5], [1, 0]], atol=1e-9)
     A, B = now.z @ now.z.swapaxes(1, 2)
     assert now.mismatch == pytest.approx(np.square(A - B).mean())
+
+
+def test_the_site_has_what_page_04_asks_for():
+    """Both views alike, and every weight to its end. With QARe a view spreads sooner."""
+    assert dict(zip(NAMES, wrapped(FIRST).tolist())) in panels.spectra.also
+    assert {"weight": 4.0, "step": 80} in panels.spreading.also
+    alone, spread = panels.spreading().solve(panels.spreading().values)[1][8]
+    assert spread < alone - 0.2
 
 
 def test_every_descent_begins_where_torch_drew_it():
