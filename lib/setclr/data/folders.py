@@ -61,8 +61,8 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     paths = images_below(root)
     folders, top = {os.path.dirname(path) for path in paths}, os.fspath(root)
     words = re.findall("[a-z]+", " ".join(folder[len(top) :] for folder in folders).casefold())
-    if len(found := {SPLIT_OF[word] for word in words if word in SPLIT_OF}) > 1 and "train" in found:
-        raise ValueError(f"{root} must hold one split, got {' and '.join(sorted(found))} below; {OF_IMAGES}")
+    if len(held := {SPLIT_OF[word] for word in words if word in SPLIT_OF}) > 1 and "train" in held:
+        raise ValueError(f"{root} must hold one split, got {' and '.join(sorted(held))} below; {OF_IMAGES}")
     inside = {folder for folder in folders if os.path.dirname(folder) == top}
     if inside == folders and len(inside) > 1:
         return by_class(class_folders(root, wanted=is_image), size, stream)

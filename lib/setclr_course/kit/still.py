@@ -234,5 +234,5 @@ def write(said: str, x: float, y: float, /, size: str, anchor: str = "middle", r
     return text.Text(
         x, y, said, fontsize=SIZES[size] * PER, family="DejaVu Sans", color=how.get("colour", INK),
         weight="bold" if how.get("bold") else "normal", ha=ANCHORS[anchor], va=RISES[rise],
-        rotation=how.get("turn", 0), rotation_mode="anchor", path_effects=halo,
+        rotation=how.get("turn", 0), rotation_mode="anchor", path_effects=halo, parse_math=False,
     )  # fmt: skip

@@ -1,51 +1,51 @@
-"""The pictures of a run's page, each a PNG with a sentence that says what it shows.
+"""The pictures of a run's page: scenes, and below each a sentence that says what it shows."""
 
-matplotlib, of the extra "lab", is imported only to draw. Figures are made without pyplot, so none stays
-open.
-"""
-
-import io
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 from torch.nn import functional as F
 
-from setclr_course.kit.palette import BLACK, BLUE, GREEN, GREY, OCHRE, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from setclr_course.kit.layout import SIGNS
+from setclr_course.kit.palette import BLUE, GREY, LINES, OCHRE, VERMILION, WHITE, YELLOW
+from setclr_course.kit.scene import Mark, Page, Plot
+from setclr_course.kit.still import Picture, pictured
+from setclr_course.kit.tiles import thumbnails, tiles
 
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW, GREY, OCHRE)
-MARKERS = "osD^vXP<>*"
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 2}
-STYLE["text.parse_math"] = False  # names of classes may hold a dollar sign
-NUMBERED, NAMED = 20, 100  # most classes for numbers in cells, and for names of rows and columns
-DPI = 160
-
-
-class Illustration(NamedTuple):
-    png: bytes
-    alt: str
-    width: float  # inches
+COLOURS = (*LINES, YELLOW, GREY, OCHRE)
+NUMBERED, NAMED = 20, 60  # most classes for numbers in cells, and for names of rows and columns
+WIDE = 8.9  # inches across the page
+SIDE = 128  # most pixels across of a photograph
 
 
-def loss_curve(history: pd.DataFrame) -> Illustration:
+def loss_curve(history: pd.DataFrame) -> Picture:
     """The mean loss of each epoch."""
-    first, last = history.loss.iloc[0], history.loss.iloc[-1]
+    epochs, losses = history.epoch.to_numpy(), history.loss.to_numpy(float)
+    known = losses[np.isfinite(losses)]
 
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        axis.plot(history.epoch, history.loss, color=BLUE, marker="o" if len(history) < 40 else "", ms=4)
-        axis.set(xlabel="epoch", ylabel="loss, mean of the epoch", xlim=(0, history.epoch.iloc[-1] + 0.5))
-        axis.ticklabel_format(axis="y", useOffset=False)
-        axis.locator_params(axis="x", integer=True)
-        axis.grid(axis="y", alpha=0.3)
+    def draw(page: Page) -> str:
+        low, high = (known.min(), known.max()) if len(known) else (0, 1)
+        free = 0.06 * (high - low) or 0.5
+        y, right = (low - free, high + free), epochs[-1] + 0.5
+        across = [k for k in MaxNLocator(9, integer=True).tick_values(0, right) if 0 <= k <= right]
+        up = [level for level in MaxNLocator(5).tick_values(*y) if y[0] <= level <= y[1]]
+        words = ("epoch", "loss, mean of the epoch")
+        plot = page.plot("loss", (0, right), y, "", *words, xticks=across, yticks=up)
+        plot.line(epochs, losses, BLUE)
+        dots = plot.dots(np.stack([epochs, losses], 1), BLUE, size=7 if len(epochs) < 40 else 2, edge="")
+        for k, (epoch, loss) in enumerate(zip(epochs, losses)):
+            page.link(f"epoch {epoch}: loss {loss:.4g}", dots[k])
+        first, last = losses[[0, -1]]
+        said = f"The loss over {len(losses)} epochs: {first:.4g} in the first, {last:.4g} in the last"
+        if len(known):
+            lowest = np.nanargmin(losses)
+            said += f", lowest ({losses[lowest]:.4g}) in epoch {epochs[lowest]}"
+        return said + "."
 
-    alt = f"The loss over {len(history)} epochs: {first:.4g} in the first, {last:.4g} in the last"
-    lowest = history.loss.idxmin()
-    if history.loss.notna().any():
-        alt += f", lowest ({history.loss[lowest]:.4g}) in epoch {history.epoch[lowest]}"
-    return picture(draw, (7, 3), alt + ".")
+    return pictured(draw, "loss", (WIDE, 3.2))
 
 
 def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
@@ -57,32 +57,30 @@ def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
     return shares
 
 
-def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Illustration:
-    """The matrix of `confusion_shares`: with numbers up to 20 classes, with names up to 100."""
-    C = len(classes)
-    side = max(4.0, min(10.0, 3 + 0.34 * C)) if C <= NUMBERED else 12.5
+def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Picture:
+    """The matrix of `confusion_shares`: with numbers up to 20 classes, with names up to 60."""
+    C, known = len(classes), np.nan_to_num(shares)
+    names = [short(name) for name in classes] if C <= NAMED else []
 
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        mesh = axis.imshow(shares, vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
-        axis.set(xlabel="predicted", ylabel="true")
-        if C <= NAMED:
-            size = min(9, 680 / C)
-            axis.set_xticks(range(C), map(short, classes), rotation=90, fontsize=size)
-            axis.set_yticks(range(C), map(short, classes), fontsize=size)
-            axis.tick_params(length=0, pad=2)
-        if C <= NUMBERED:
-            for i, j in np.argwhere(shares >= 0.005):
-                shade = "black" if shares[i, j] > 0.5 else "white"
-                axis.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", color=shade, size=8)
-        figure.colorbar(mesh, ax=axis, shrink=0.6, label="share of the true class")
+    def draw(page: Page) -> str:
+        how: dict = {"xlabel": "predicted", "ylabel": "true", "turn": 90 if names else 0}
+        table = page.table("matrix", C, C, "", names, names, room=(0, 0, 8, 0), **how)
+        if C > NAMED:  # a million cells would be too many to be drawn one by one
+            pixels = (255 * colormaps["cividis"](known)[..., :3]).round().astype(np.uint8)
+            table.picture(pixels, (-0.5, -0.5), (C - 0.5, C - 0.5), smooth=C > 96 * WIDE)
+        else:
+            words = np.array([f"{100 * x:.0f}" if x >= 0.005 else "" for x in known.flat])
+            cells = table.cells(known, words=words if C <= NUMBERED else None)
+            for i, j in np.argwhere(known >= 0.005):
+                page.link(f"{classes[i]} taken for {classes[j]}: {known[i, j]:.0%}", cells[i, j])
+        right = np.diag(shares)
+        extremes = np.nanargmax(right), np.nanargmin(right)
+        best, worst = (f"{classes[i]} ({100 * right[i]:.0f} %)" for i in extremes)
+        said = f"Confusion matrix of {C} classes, true by row and predicted by column, the brighter the more."
+        return f"{said} Recognised best: {best}; worst: {worst}."
 
-    right = np.diag(shares)
-    extremes = np.nanargmax(right), np.nanargmin(right)
-    best, worst = (f"{classes[i]} ({100 * right[i]:.0f} %)" for i in extremes)
-    alt = f"Confusion matrix of {C} classes, true by row and predicted by column. "
-    alt += f"Recognised best: {best}; worst: {worst}."
-    return picture(draw, (side + 1, side), alt)
+    side = WIDE if C > NUMBERED else max(4.0, min(WIDE, 2.5 + 0.34 * C))
+    return pictured(draw, "matrix", (side, side))
 
 
 def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str:
@@ -94,40 +92,50 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
     return f"Most often taken: {', '.join(said)}." if said else "No image is taken for another class."
 
 
-def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Illustration | None:
+def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture | None:
     """Features (m, D), scaled to length 1, drawn in the plane by t-SNE; None for fewer than 5.
 
-    Up to ten classes have a colour and a marker of their own, up to a hundred a pair of both. A class's
-    name stands in the middle of its points.
+    Up to ten classes have a colour and a sign of their own, up to eighty a pair of both. The name of one of
+    few stands in the middle of its points.
     """
     if len(points) < 5:
         return None
     from sklearn.manifold import TSNE
 
-    x = F.normalize(points.float(), dim=1).numpy()
-    xy = TSNE(perplexity=perplexity(len(x)), init="random", random_state=0).fit_transform(x)
-    few, there = len(classes) <= NUMBERED, labels.unique().tolist()
+    z = F.normalize(points.float(), dim=1).numpy()
+    xy = TSNE(perplexity=perplexity(len(z)), init="random", random_state=0).fit_transform(z)
+    there = labels.unique().tolist()
 
-    def draw(figure: Any) -> None:
-        from matplotlib.patheffects import withStroke
+    def draw(page: Page) -> str:
+        low, high = xy.min(0), xy.max(0)
+        (left, bottom), (right, top) = low - 0.04 * (high - low) - 1e-3, high + 0.04 * (high - low) + 1e-3
+        plot = page.plot("plane", (left, right), (bottom, top), frame="")
+        beside = draw_key(page, there, classes) if len(there) <= NUMBERED else []
+        for k, label in enumerate(there):
+            dots = draw_class(plot, xy[(labels == label).numpy()], label, 9)
+            page.link(classes[label], dots, *beside[k : k + 1])
+        if len(there) <= NAMED:
+            x, y = np.transpose([np.median(xy[(labels == label).numpy()], axis=0) for label in there])
+            plot.text(x, y, [short(classes[label]) for label in there], size="small", halo=True)
+        return f"{len(z)} test images of {len(there)} classes in the plane by t-SNE, coloured by class."
 
-        axis, halo = figure.subplots(), [withStroke(linewidth=2.5, foreground="white")]
-        for label in there:
-            here = xy[(labels == label).numpy()]
-            turn, colour = divmod(label, len(COLOURS))
-            axis.scatter(*here.T, s=22, marker=MARKERS[(colour + turn) % len(MARKERS)], color=COLOURS[colour],
-                         linewidths=0.4, edgecolors="white", label=short(classes[label]))  # fmt: skip
-        for label in there:
-            middle = np.median(xy[(labels == label).numpy()], axis=0)
-            axis.annotate(short(classes[label]), middle, (0, 0 if few else 5), textcoords="offset points",
-                          size=9 if few else 6, ha="center", va="center", path_effects=halo)  # fmt: skip
-        axis.set(xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-        if few:
-            axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=9)
+    if len(there) <= NUMBERED:
+        return pictured(draw, "plane key", (WIDE, 6.2), (4.6, 1))
+    return pictured(draw, "plane", (WIDE, 6.2))
 
-    alt = f"{len(x)} test images of {len(there)} classes in the plane by t-SNE, coloured by class."
-    return picture(draw, (8.8, 6.2 if few else 8), alt)
+
+def draw_class(plot: Plot, points: np.ndarray, label: int, size: float) -> Mark:
+    """The dots of a class, in its colour and sign."""
+    turn, colour = divmod(label, len(COLOURS))
+    sign = [*SIGNS][(colour + turn) % len(SIGNS)]
+    return plot.dots(points, COLOURS[colour], sign, size, WHITE)
+
+
+def draw_key(page: Page, labels: Sequence[int], classes: tuple[str, ...]) -> list[Mark]:
+    """What the signs mean, below one another; the marks of the signs."""
+    key = page.plot("key", (0, 10), (NUMBERED, -0.5), frame="")
+    key.text(1.3, np.arange(len(labels)) + 0.5, [short(classes[label]) for label in labels], anchor="start")
+    return [draw_class(key, np.array([[0.6, k + 0.5]]), label, 11) for k, label in enumerate(labels)]
 
 
 def perplexity(points: int) -> float:
@@ -137,57 +145,38 @@ def perplexity(points: int) -> float:
 
 def nearest(
     shown: Tensor, labels: Tensor, found: Tensor, theirs: Tensor, classes: tuple[str, ...]
-) -> Illustration:
+) -> Picture:
     """Test images, each next to the training images nearest to it; frames show whether the classes agree.
 
     `shown` (n, C, H, W) uint8 are the test images, with `labels` (n,). `found` (n, k, C, H, W) are their
     neighbours, nearest first, with the labels `theirs` (n, k).
     """
     n, k = theirs.shape
-    right = theirs == labels[:, None]
+    right = (theirs == labels[:, None]).numpy()
 
-    def draw(figure: Any) -> None:
-        from matplotlib.patches import Rectangle
+    def draw(page: Page) -> str:
+        table = page.table("rows", n, k + 1, beside=[short(classes[label]) for label in labels])
+        rows, columns = np.indices((n, k)).reshape(2, -1)
+        table.photographs(np.stack([0 * np.arange(n), np.arange(n) - 0.1], 1), pixels(shown), 0.8)
+        frame = [BLUE if good else VERMILION for good in right.flat]
+        where = np.stack([columns + 1, rows - 0.1], 1)
+        photographs = table.photographs(where, pixels(found.flatten(0, 1)), 0.8, frame=frame)
+        names = [classes[label] for label in theirs.flatten()]
+        words = ["✓" if good else f"✗ {short(name, 10)}" for good, name in zip(right.flat, names)]
+        table.text(columns + 1, rows + 0.34, words, size="small", rise="top")
+        for one, name in enumerate(names):
+            page.link(f"number {columns[one] + 1}: {name}", photographs[one])
+        return (
+            f"{n} test images, a row each, with the {k} training images nearest to it. {right.sum()} of "
+            f"{right.size} neighbours are of the same class, {right[:, 0].sum()} of {n} nearest ones."
+        )
 
-        axis = figure.subplots()
-        for i in range(n):
-            show_image(axis, shown[i], 0, i)
-            axis.text(-0.1, 1.3 * i + 0.5, short(classes[labels[i]]), ha="right", va="center", size=10)
-            for j in range(k):
-                show_image(axis, found[i, j], j + 1.4, i)
-                good = bool(right[i, j])
-                frame = dict(edgecolor=BLUE) if good else dict(edgecolor=VERMILION, linestyle=(0, (3, 2)))
-                axis.add_patch(Rectangle((j + 1.4, 1.3 * i), 0.9, 0.9, fill=False, linewidth=2.2, **frame))
-                said = "✓" if good else f"✗ {short(classes[theirs[i, j]], 11)}"
-                size = min(9, 75 / len(said))
-                axis.text(j + 1.85, 1.3 * i + 1.04, said, ha="center", va="center", size=size)
-        axis.set_anchor("N")
-        axis.set(xlim=(-0.1, k + 1.4), ylim=(1.3 * n - 0.1, -0.1), aspect="equal", xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-
-    alt = f"{n} test images, a row each, with the {k} training images nearest to it. {int(right.sum())} of "
-    alt += f"{right.numel()} neighbours are of the same class, {int(right[:, 0].sum())} of {n} nearest ones."
-    return picture(draw, (k + 1.9, 1.3 * n), alt, 0.9)
+    return pictured(draw, "rows", (WIDE, 0.9 * n + 0.2))
 
 
-def show_image(axis: Any, image: Tensor, x: float, row: int) -> None:
-    """Draw an image (C, H, W) uint8 in a square of side 0.9 at x in this row."""
-    pixels = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
-    how = "nearest" if max(pixels.shape) <= 64 else "antialiased"
-    axis.imshow(pixels, extent=(x, x + 0.9, 1.3 * row + 0.9, 1.3 * row), interpolation=how)
-
-
-def picture(draw: Callable, size: tuple[float, float], alt: str, scale: float = 1.0) -> Illustration:
-    """The picture that `draw` draws on a figure of this size in inches, times `scale`."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(scale * size[0], scale * size[1]), layout="constrained")
-        draw(figure)
-        file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=DPI, facecolor="white")
-    return Illustration(file.getvalue(), alt, scale * size[0])
+def pixels(images: Tensor) -> np.ndarray:
+    """Images (N, C, H, W) uint8 as (N, side, side, 3) uint8, made smaller where they are large."""
+    return tiles(images) if max(images.shape[2:]) <= SIDE else thumbnails(images, SIDE)
 
 
 def short(name: str, most: int = 18) -> str:

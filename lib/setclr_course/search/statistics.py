@@ -39,7 +39,8 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95, question
     if np.ptp(x - y) == 0:
         return Paired(mean, mean, mean, float(mean == 0))
     test = stats.ttest_rel(x, y)
-    return Paired(mean, *test.confidence_interval(1 - (1 - level) / questions), test.pvalue)
+    low, high = test.confidence_interval(1 - (1 - level) / questions)
+    return Paired(mean, low, high, test.pvalue)
 
 
 def holm(p: Sequence[float]) -> np.ndarray:

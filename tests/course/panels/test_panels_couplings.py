@@ -111,16 +111,6 @@ def test_the_three_constraints_of_the_hub(epsilon):
         assert f"loss {-share.diagonal().log().mean():.2f}" in panel.alt
 
 
-def test_a_hub_exists_unless_buckets_are_asked_too():
-    panel, said = panels.hub(), r"bucket gets ([\d.]+) shares"
-    total, rows, both = map(float, re.findall(said, panel.alt))
-    assert total > rows > 2 and both == 1
-    drag(panel, "coffee rows", 1.0, 0.05)
-    assert all(at.point == (1, 0.05) for at in panel.handles.values())
-    _, rows, both = map(float, re.findall(said, panel.alt))
-    assert rows < 2 and both == 1
-
-
 # Water
 
 
@@ -150,9 +140,7 @@ def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(sco
 
 @pytest.mark.parametrize("scores", [*SCORES, (0.0, 0.0)])
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10**0.5])
-def test_shares_are_those_of_the_scores_over_the_temperature_by_water_the_nearest_of_the_triangle(
-    scores, temperature
-):
+def test_shares_are_those_of_the_scores_over_the_temperature(scores, temperature):
     panel = panels.share_triangle(True, first=scores[0], second=scores[1], temperature=temperature)
     now = panel.solve(panel.values)
     x = torch.tensor([*scores, 0.0], dtype=torch.float64) / panel.values["temperature"]
@@ -160,11 +148,6 @@ def test_shares_are_those_of_the_scores_over_the_temperature_by_water_the_neares
     np.testing.assert_allclose(now.soft, x.softmax(-1), atol=1e-9)
     soft, end = (points(dots)[0] for dots in marks(panel, "plane", "dots")[-2:])
     np.testing.assert_allclose([soft, end], [now.soft, now.sparse] @ nearest.CORNERS, atol=1e-5)
-    shares = np.concatenate([torch.distributions.Dirichlet(torch.ones(3)).sample((500,)), np.eye(3)])
-    assert (norm(shares - x.numpy(), axis=1) >= norm(now.sparse - x.numpy()) - 1e-5).all()
-    said = ", ".join(f"{share:.2f}" for share in now.sparse)
-    where = ("a corner", "an edge", "the inside")[np.count_nonzero(now.sparse > 1e-9) - 1]
-    assert f"The water shares out {said}: {where} of the triangle" in panel.alt
 
 
 @pytest.mark.parametrize("heights", [{}, {"rocket": 0.9, "cat": -1.0}, dict.fromkeys(NAMES, -1.0)])

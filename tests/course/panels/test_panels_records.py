@@ -89,12 +89,10 @@ def test_the_race_draws_the_records(measure, column):
     assert panel.alt.endswith("number 2.") and means == sorted(means, reverse=True)
 
 
-def test_runs_of_two_losses_are_of_one_length_of_two_epochs_or_more():
-    one, uneven, short = made_up(1), made_up(2), made_up(2)
+def test_runs_of_two_losses_are_of_one_length():
+    uneven = made_up(2)
     uneven["made-up loss A"][0]["history"].pop()
-    for run in (run for runs in short.values() for run in runs.values()):
-        del run["history"][1:]
-    for records, got in ((one, r"1 of \[10\]"), (uneven, r"2 of \[9, 10\]"), (short, r"2 of \[1\]")):
+    for records, got in ((made_up(1), r"1 of \[10\]"), (uneven, r"2 of \[9, 10\]")):
         with pytest.raises(ValueError, match=f"of two losses and two epochs or more, got {got}"):
             panels.recorded_curves(records)
 
@@ -117,22 +115,14 @@ def left(x: np.ndarray) -> np.ndarray:
     return x - x.mean(0) - x.mean(1, keepdims=True) + x.mean()
 
 
-SHIFTED = [(name, seed, height + 5 * seed) for name, height in (("a", 40), ("b", 41)) for seed in range(3)]
-
-
 def test_what_a_seed_adds_to_all_losses_alike_is_no_noise_between_them():
     variances = np.var([accuracies(runs, "trained", "linear") for runs in made_up().values()], axis=1, ddof=1)
     assert deviation(made_up()) == pytest.approx(variances.mean() ** 0.5)
-    records = probed(*SHIFTED)
-    assert deviation(records) == pytest.approx(5)
-    assert deviation(records, within=True) == pytest.approx(0, abs=1e-9)
     rng = numpy_shifted(0)
     noisy = [(name, seed, 3 * seed + rng.normal()) for name in "abcdefgh" for seed in range(3)]
     x = np.array([value for *_, value in noisy]).reshape(8, 3)
     assert deviation(probed(*noisy), within=True) == pytest.approx(((left(x) ** 2).sum() / 14) ** 0.5)
-    fewer = probed(*noisy[:-1])
-    assert deviation(fewer, within=True) == deviation(comparison.common_seeds(fewer), within=True) > 0
-    for one in (("b", 0, 41.0), ("a", 1, 42.0)):
+    for one in (("b", 0, 41.0), ("a", 1, 42.0)):  # the noise is unknown
         assert np.isnan(deviation(probed(("a", 0, 40.0), one), within=True))
 
 
@@ -144,9 +134,8 @@ def test_losses_are_compared_over_the_seeds_that_both_have_and_pairs_over_those_
         comparison.common_seeds(records)
     common = comparison.common_seeds({n: records[n] for n in "ab"})
     assert {n: list(runs) for n, runs in common.items()} == {"a": [1], "b": [1]}
-    table = pairs(probed(*SHIFTED, ("c", 0, 42.0), ("c", 1, 48.0)))
-    assert len(table) == 3 and table.loc[("b", "a"), "gap"] == pytest.approx(1)
-    assert table.loc[("c", "a"), "gap"] == pytest.approx(2.5)
+    table = pairs(probed(*((name, seed, 5 * seed) for name in "ab" for seed in range(3)), ("c", 1, 8)))
+    assert table["gap"].tolist() == pytest.approx([3, 3, 0])
 
 
 def test_pairs_are_judged_by_student_and_holm():
@@ -156,7 +145,6 @@ def test_pairs_are_judged_by_student_and_holm():
     error = ((left(x) ** 2).sum() / 6 * 2 / 3) ** 0.5
     assert table["p"].tolist() == pytest.approx((2 * stats.t.sf(table["gap"].abs() / error, 6)).tolist())
     assert table["holm"].tolist() == pytest.approx(holm(table["p"]).tolist())
-    assert (table["holm"] <= 0.05).sum() >= 3
     once = pairs(probed(("a", 0, 40.0), ("b", 0, 41.0)))
     assert once["gap"].tolist() == [1] and once[["p", "holm"]].isna().all(axis=None)
 
@@ -207,8 +195,7 @@ def test_settings_that_diverged_are_shown_as_nothing():
     panel = panels.knob_curves({"infonce": runs}, knob=5)
     assert "at rate 0.01: it diverged." in panel.alt and "nan" not in panel.alt
     assert np.isnan(knob_curves.searched(runs).seeds[:, -1, -1]).all()
-    cells = next(mark for mark in panel.scene["plots"][0]["marks"] if mark["kind"] == "cells")
-    assert cells["words"][-1] == "×" and not [link for link in panel.scene["links"] if "nan" in link[0]]
+    assert not [link for link in panel.scene["links"] if "nan" in link[0]]
     runs.loc[runs["lr"] == 0.01, ["knn", "linear"]] = np.nan
     assert panels.knob_curves({"infonce": runs}).alt.endswith("At rate 0.01 every run diverged.")
 
@@ -262,15 +249,12 @@ def test_final_runs_that_collapsed_have_no_gaps_and_stand_last():
     runs = final_runs()
     lost = runs["name"] == "loss p"
     runs.loc[lost & (runs["seed"] == 2), "collapsed"] = True
-    panel = panels.paired_gaps(runs, row=1)
-    assert "loss p:" in panel.alt and "the mean of 4 seeds. " in panel.alt and "of 3 gaps" in panel.alt
+    assert "the mean of 4 seeds. " in panels.paired_gaps(runs, row=1).alt
     runs.loc[lost, ["knn", "linear"]], runs.loc[lost, "collapsed"] = np.nan, True
     panel = panels.paired_gaps(runs)
     assert panel.alt == "loss p: no run learnt, so it has no gaps." and len(panel.scene["links"]) == 3
     panel.controls["row"].value = 1
     assert "Holm's test of all 3 pairs keeps 1 of 2 gaps" in panel.alt and "nan" not in panel.alt
-    with pytest.raises(ValueError, match="runs must hold two losses with two seeds in common"):
-        panels.paired_gaps(runs[runs["name"] == "loss q"])
 
 
 # Figures of papers
@@ -312,8 +296,7 @@ def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out(
     with pytest.raises(ValueError, match="figures must have records, got none of table A"):
         panels.paired_gaps({"table A": (frame[:0], printed)})
     curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
-    panel = panels.paired_gaps({"a curve": (frame, curve)})
-    assert "setting s:" in panel.alt and panel.scene["plots"][1]["xlabel"] == "points above it"
+    assert panels.paired_gaps({"a curve": (frame, curve)}).scene["plots"][1]["xlabel"] == "points above it"
 
 
 def test_the_heads_outputs_are_offered_where_all_figures_have_them():
@@ -322,8 +305,8 @@ def test_the_heads_outputs_are_offered_where_all_figures_have_them():
     panel = panels.paired_gaps(figures, row=1, measure="kNN in the head's outputs")
     mean = frame.loc[frame["row"] == "setting p", "knn"].mean() - 9
     assert f"by kNN in the head's outputs, setting p: {mean:.1f} %" in panel.alt
-    both = figures | {"table A": paired_gaps.made_up()["table A"]}
-    assert panels.paired_gaps(both).knobs["measure"].names == tuple(comparison.MEASURES)
+    figures["table A"] = paired_gaps.made_up()["table A"]
+    assert panels.paired_gaps(figures).knobs["measure"].names == tuple(comparison.MEASURES)
 
 
 # τ and β
@@ -341,12 +324,9 @@ def test_an_outcome_holds_the_cosines_that_the_loss_sees():
 
 
 def test_the_sliders_snap_to_what_was_trained():
-    rng, trained = numpy_shifted(0), {}
-    for name, values in (("InfoNCE", TEMPERATURES), ("GroCo", BETAS)):
-        for value in values:
-            cosines = rng.uniform(-1, 1, 20), rng.uniform(-1, 1, 90)
-            trained[name, value] = Outcome([3.0, 2.0 + value], 0.2 + value / 40, *cosines)
+    cosines = numpy_shifted(0).uniform(-1, 1, (2, 20))
+    settings = [*(("InfoNCE", tau) for tau in TEMPERATURES), *(("GroCo", beta) for beta in BETAS)]
+    trained = {(name, x): Outcome([3.0, 2.0 + x], 0.2 + x / 40, *cosines) for name, x in settings}
     panel = panels.temperature_and_beta(trained, temperature=0.02, beta=4.0)
-    one = trained["InfoNCE", 0.02]
-    assert f"InfoNCE, τ = 0.02: loss from 3 to 2.02, kNN {one.knn:.1%}" in panel.alt
-    assert minus(f"positives {one.positives.mean():.2f}. GroCo, β = 4:") in panel.alt
+    assert "InfoNCE, τ = 0.02: loss from 3 to 2.02, kNN 20.1%" in panel.alt
+    assert minus(f"positives {cosines[0].mean():.2f}. GroCo, β = 4: loss from 3 to 6,") in panel.alt

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import os
 import shlex
 import socket
@@ -20,6 +21,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 from conftest import shifted
+from in_browser import chromium
 from pictures import striped
 from sklearn.metrics import confusion_matrix
 from sweep import opened
@@ -27,12 +29,14 @@ from torch import nn
 
 from setclr import data
 from setclr.cli import main
-from setclr.evaluation import features, frozen, knn, protocols
+from setclr.evaluation import features, frozen, protocols
+from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
 from setclr.recipes import ImageRecipe, registry
 from setclr.training.distributed import joined
+from setclr_course.kit.front import joined as script
 from setclr_course.papers.protocols import PROTOCOLS
 from setclr_course.run_page import measured as report
 from setclr_course.run_page import pictures
@@ -40,6 +44,7 @@ from setclr_course.run_page.html_page import nowhere, page
 from setclr_course.run_page.measured import augmented_pairs, evaluate_all
 
 RECIPE = ImageRecipe("InfoNCE(temperature=0.2)", views="photo", epochs=3, batch=20, lr=3e-3)
+HOSTILE = "b</script><script>alert(2)</script>"
 CLASSES = ("<b>bold</b>", "$a_1$ & b", "a name of more than eighteen letters")
 made = partial(striped, classes=CLASSES)
 
@@ -49,6 +54,18 @@ def a_run(recipe: ImageRecipe = RECIPE, channels: int = 3):
     run.rows = [{"epoch": e, "loss": 2 / e, "lr": 0.1, "seconds": 1.0, "images_per_s": 9} for e in (1, 2, 3)]
     run.encoder.eval(), run.head.eval()
     return run
+
+
+def mislabelled(n: int):
+    """A third have the label of another class: one neighbour votes otherwise than many."""
+    of = made(n)
+    return replace(of, labels=(of.labels + (torch.arange(n) % 9 > 5)) % 3)
+
+
+def voted(bank, labels, queries, k: int) -> torch.Tensor:
+    """The vote of k among 20 neighbours: between two as near, another call might choose another one."""
+    similarity, found = neighbours(bank, labels, queries, 20)
+    return vote(similarity[:, :k], labels[found[:, :k]], 0.1)
 
 
 def first_two(random_state, **_):
@@ -67,7 +84,7 @@ def short(monkeypatch):
 class Seen(HTMLParser):
     def __init__(self, text: str):
         super().__init__()
-        self.tags, self.text, self.open = [], "", []
+        self.tags, self.text, self.scripts, self.open = [], "", [], []
         self.feed(text)
         self.close()
         self.text = " ".join(self.text.split())
@@ -81,7 +98,17 @@ class Seen(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, text):
-        self.text += text
+        if self.open[-1:] == ["script"]:
+            self.scripts.append(text)
+        else:
+            self.text += text
+
+
+def scenes_of(seen: Seen) -> dict:
+    """The data of the page's pictures. It has no script but these and its own."""
+    told, own = seen.scripts
+    assert own.strip() == script(Path(pictures.__file__).with_name("page.js")).strip()
+    return json.loads(told)
 
 
 def test_the_page_stands_alone_says_its_pictures_and_names_nobodys_folders(tmp_path, monkeypatch, capsys):
@@ -96,9 +123,10 @@ def test_the_page_stands_alone_says_its_pictures_and_names_nobodys_folders(tmp_p
     assert "projection" in shown and "retrieval@1" in shown and '"matching"' in record.read_text()
     html = (out / "report.html").read_text()
     seen = Seen(html)
-    assert not seen.open and not {"script", "link", "iframe", "a", "b", "i"} & {tag for tag, _ in seen.tags}
+    assert not seen.open and not {"link", "iframe", "a", "b", "i"} & {tag for tag, _ in seen.tags}
+    assert scenes_of(seen)["told"].keys() == {"loss", "confusion", "plane", "nearest"}
     for word in ("http", "@import", "url(", str(tmp_path), str(Path.home()), str(Path.cwd())):
-        assert word not in html
+        assert word not in html.replace(seen.scripts[1], "")
     images = [attributes for tag, attributes in seen.tags if tag == "img"]
     assert len(images) == 4
     for one in images:
@@ -130,9 +158,10 @@ def test_wherever_a_path_stands_in_a_text_only_its_last_name_is_shown():
 
 def test_no_path_and_no_tag_of_a_recipe_a_command_or_a_name_is_on_the_page(monkeypatch):
     monkeypatch.setattr(pictures, "plane", lambda *_: None)  # the slowest of the pictures
+    """Nor does the name of a class end the script that holds the scenes."""
     tag, home = "<img src=x onerror=alert(1)>", "/home/ada lovelace"
     recipe = replace(RECIPE, data=f"folder:{home}/cats{tag}", init=f"{home}/weights{tag}.pt")
-    images = striped(40, tuple(f"{name}{tag}" for name in "ab"), 3)
+    images = striped(40, (f"a{tag}", HOSTILE), 3)
     of = a_run()
     measured = evaluate_all(of, images, images)
     of.recipe = recipe
@@ -141,11 +170,32 @@ def test_no_path_and_no_tag_of_a_recipe_a_command_or_a_name_is_on_the_page(monke
     machine = {"device": f"CPU {tag}", "torch": tag}
     html = page(f"run {tag}", of, images, images, measured, f"JPEG of {home}/sets/x {tag}", command, machine)
     assert "<img src=x" not in html and html.count("&lt;img src=x onerror=alert(1)&gt;") >= 8
-    text = Seen(html).text
+    seen = Seen(html)
+    text, links = seen.text, scenes_of(seen)["told"]["nearest"]["columns"][0]["scene"]["links"]
+    assert HOSTILE in {said.partition(": ")[2] for said, *_ in links} and "<script>" not in html
     assert "lovelace" not in html and "ada" not in text and "/home" not in text
     for said in (f"folder:cats{tag}", f"init='weights{tag}.pt'", f"JPEG of x {tag}",
                  f"evaluate '{tag}' --init", "'--pixels=JPEG of x'"):  # fmt: skip
         assert said in text, said
+
+
+@pytest.mark.browser
+def test_the_page_paints_its_pictures_in_its_own_colours_and_shows_them_still_without_scripts(tmp_path):
+    of, images, about = a_run(), striped(40, CLASSES, 3), {"device": "CPU", "torch": "2"}
+    html = page("x", of, images, images, evaluate_all(of, images, images), "original", "c", about)
+    (tmp_path / "page.html").write_text(html)
+    names, errors = ["loss", "confusion", "plane", "nearest"], []
+    with chromium() as browser:
+        for alive, painted in ((True, "svg.setclr-plot"), (False, "img")):
+            shown = browser.new_page(java_script_enabled=alive, color_scheme="dark")
+            shown.on("pageerror", lambda error: errors.append(str(error)))
+            shown.goto((tmp_path / "page.html").as_uri())
+            for name in names:
+                shown.locator(f"#{name} {painted}").first.wait_for()
+            assert shown.locator(".picture img").count() == (0 if alive else 4)
+            ground = shown.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+            assert ground == ("rgb(20, 24, 30)" if alive else "rgb(255, 255, 255)")
+    assert not errors
 
 
 @pytest.mark.parametrize("classes, channels", [(tuple("ab"), 1), (tuple(f"n{i:08}" for i in range(100)), 3)])
@@ -159,15 +209,14 @@ def test_two_classes_or_many_and_no_epochs(classes, channels, monkeypatch):
 
 
 def test_the_numbers_are_those_of_the_parts():
-    run, train, test = a_run(), made(90), made(45)
+    run, train, test = a_run(), mislabelled(90), made(45)
     measured = evaluate_all(run, train, test)
     table, known = measured.table, evaluate(run, train, test)
     assert list(table.index) == ["raw pixels", "untrained", "trained", "projection"]
     assert table.loc[known.index, ["knn", "linear"]].equals(known)
-    with torch.no_grad():
-        z = [run.head(run.encoder(split.images.float() / 255)) for split in (train, test)]
+    z = [features(nn.Sequential(run.encoder, run.head), split.images) for split in (train, test)]
     for k, column in ((1, "knn1"), (10, "knn"), (20, "knn20")):
-        right = (knn(z[0], train.labels, z[1], k, 0.1) == test.labels).float().mean()
+        right = (voted(z[0], train.labels, z[1], k) == test.labels).float().mean()
         assert table.loc["projection", column] == pytest.approx(100 * float(right))
     assert np.isnan(table.loc["projection", "linear"]) and table["matching"].between(0, 100).all()
 
@@ -176,7 +225,8 @@ def test_the_numbers_are_those_of_the_parts():
     found, nearest = cosine.gather(1, measured.nearest), cosine.topk(8).values
     torch.testing.assert_close(found, nearest, rtol=0, atol=1e-6)  # of equal cosines either may come first
     assert all(len(row.unique()) == 8 for row in measured.nearest)
-    assert torch.equal(measured.predicted, knn(bank, train.labels, queries, 10, 0.1))
+    one, ten = (voted(bank, train.labels, queries, k) for k in (1, 10))
+    assert torch.equal(measured.predicted, ten) and not torch.equal(one, ten)
     assert torch.equal(measured.points, queries[measured.drawn])
     assert test.labels[measured.shown].bincount().tolist() == [4, 3, 3] and len(measured.shown.unique()) == 10
     recipe = replace(RECIPE, views="groco", full_views=4, local_views=2, view_size=24, local_size=12)
