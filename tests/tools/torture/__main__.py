@@ -1,4 +1,4 @@
-"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again, ties and pipes.
+"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again.
 
 It takes twenty minutes, or TORTURE_MINUTES.
 

@@ -1,14 +1,10 @@
-"""Trainers that are fitted again or otherwise, ties among features, and paths that are no files.
+"""Trainers that are fitted again or otherwise.
 
-A trial is one of these. A Trainer that is struck at random steps, and goes on in the same object or a new
-one, ends in the bits of one that nothing struck; with another setting it is refused. Equal features are
-matched by chance. What is written never takes the place of a pipe, a socket, a device or a link.
+In a trial a Trainer is struck at random steps, and goes on in the same object or a new one. It ends in the
+bits of one that nothing struck; with another setting it is refused.
 """
 
-import os
 import random
-import socket
-import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,8 +13,6 @@ from torch import nn
 
 from setclr import GroCo, InfoNCE, views
 from setclr.data import ImageSet
-from setclr.data.writing import replacing
-from setclr.evaluation import matching_accuracy
 from setclr.training import ImageViews, Keys, LRSchedule, Machine, Trainer
 
 Outcome = tuple[dict[str, int], list[str]]
@@ -72,49 +66,6 @@ def fitted_again(drawn: random.Random, folder: Path) -> str:
     return "" if same else "a run that was struck ends in other bits"
 
 
-def ties(drawn: random.Random, folder: Path) -> str:
-    n, kinds = drawn.randint(20, 80), drawn.randint(1, 8)
-    generator = torch.Generator().manual_seed(drawn.randrange(2**31))
-    rows = torch.randn(kinds, 5, generator=generator)[torch.randint(kinds, (n,), generator=generator)]
-    rows = rows * drawn.choice([0.0, 1.0, 1e-30, 1e30])
-    most = (len(rows.unique(dim=0)) + 5 * n**0.5) / n
-    found = matching_accuracy(rows, rows, drawn.choice(["cosine", "euclidean"]))
-    return (
-        "" if found <= most else f"{n} rows of {kinds} kinds: {found:.2f} are matched, by chance {most:.2f}"
-    )
-
-
-def no_file(drawn: random.Random, folder: Path) -> str:
-    path = folder / f"{drawn.random()}"
-    kind = drawn.choice(["pipe", "socket", "link", "broken link", "folder"])
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "socket":
-        socket.socket(socket.AF_UNIX).bind(os.fspath(path))
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        target = folder / f"target {drawn.random()}"
-        path.symlink_to(target)
-        if kind == "link":
-            target.write_bytes(b"old")
-    before = stat.S_IFMT(path.lstat().st_mode)
-    try:
-        with replacing(path) as file:
-            file.write(b"new")
-    except (OSError, ValueError) as error:
-        if len(str(error)) < 10:
-            return f"{kind}: it says {error}"
-    left = [x.name for x in folder.glob(".*unfinished")]
-    kept = stat.S_IFMT(path.lstat().st_mode) == before and not left
-    return "" if kept else f"a {kind} is replaced, or {left} stay"
-
-
-KINDS = {"fitted again": fitted_again, "ties": ties, "no file": no_file}
-
-
 def trial(seed: int, folder: Path) -> Outcome:
-    drawn = random.Random(seed)
-    name = list(KINDS)[seed % len(KINDS)]
-    finding = KINDS[name](drawn, folder)
-    return {name: 1}, [f"{name}: {finding}"] * bool(finding)
+    finding = fitted_again(random.Random(seed), folder)
+    return {"fitted again": 1}, [finding] * bool(finding)
