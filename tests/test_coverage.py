@@ -6,7 +6,7 @@ import re
 import coverage_page
 import nbformat
 import pytest
-from coverage_page import KINDS, PAGE, PAPERS, listed, page, references, sections, shown
+from coverage_page import PAGE, PAPERS, listed, page, references, sections, shown
 
 PLACES = shown()
 
@@ -28,18 +28,6 @@ def test_every_figure_has_a_cell_that_is_tagged_with_it():
     tagged = {(place.paper, place.item) for place in coverage_page.from_tags()}
     assert {(key, item) for key in PAPERS for item in PAPERS[key]["items"] if "figure" in item} <= tagged
     assert {("groco", "table8a"), ("groco", "table8b"), ("qare", "table1")} <= tagged
-
-
-@pytest.mark.parametrize("key", PAPERS)
-def test_the_list_has_no_gaps(key):
-    for kind in KINDS:
-        numbers = [re.match(rf"{kind}(\d+)([a-z]?)$", item) for item in PAPERS[key]["items"]]
-        found = [(int(m[1]), m[2]) for m in numbers if m]
-        assert found == sorted(set(found))
-        assert {n for n, _ in found} == set(range(1, len({n for n, _ in found}) + 1))
-        for n in {n for n, letter in found if letter}:
-            letters = [letter for m, letter in found if m == n]
-            assert letters == list("abcdefgh"[: len(letters)])
 
 
 def test_links_lead_to_files_and_sections():

@@ -8,16 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import a_record
-from notebook_tools import FOLDER
-from scipy import stats
 
-from setclr import losses
 from setclr.recipes import PUBLISHED, RECIPES
-from setclr.recipes.registry import protocol_of
 from setclr_course.papers.figures import FIGURES, frame, printed
 
 RESULTS = coverage_page.RESULTS
-EPOCHS = 10
 SMALL_RECIPES = {name: recipe for name, recipe in RECIPES.items() if name.startswith("small-")}
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
     "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
@@ -67,26 +62,6 @@ def varying(recipes):
     return {key for key in fields[0] if len({str(some[key]) for some in fields}) > 1}
 
 
-def test_the_rows_are_what_their_names_say():
-    def recipe(figure, row):
-        return SMALL_RECIPES[FIGURES[figure].rows[row]]
-
-    assert [float(row) for row in FIGURES["qare-figure2"].rows] == [i / 8 for i in range(16)]
-    assert "1.125 * QARe()" in recipe("qare-figure2", "1.125").loss
-    bounds = [losses.parse(recipe("mmcl-figure3a", row).loss).C for row in FIGURES["mmcl-figure3a"].rows]
-    assert bounds == [0.01, 0.1, 1, 10, 100, float("inf")]
-    for row in FIGURES["mmcl-figure3c"].rows:
-        one = recipe("mmcl-figure3c", row)
-        assert f"{one.epochs}ep" in row and one.schedule == "constant"  # a part of the longer run
-    assert recipe("groco-table9b", "2x32+6x14").epochs == 8 * EPOCHS
-    assert recipe("groco-table8d", "false-negatives").images_per_class == 16
-    for one in (recipe("groco-table9a", "infonce+top10"), RECIPES["groco-table9a-infonce+top10"]):
-        assert round(losses.parse(one.loss).keep * (2 * one.batch - 2)) == 10
-    assert FIGURES["groco-table9d"].rows["dimension64"] == FIGURES["groco-table7"].rows["groco"]
-    named = {"small-groco-table7-groco": "setclr-projection", "small-qare-figure2-0.5": "setclr"}
-    assert {name: protocol_of(name) for name in named} == named
-
-
 def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     assert list(frame("groco-table9e", tmp_path).columns) == ["row", "seed", "knn", "linear"]
     strongest, random = FIGURES["groco-table9e"].rows.values()
@@ -102,58 +77,6 @@ def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     pd.testing.assert_frame_equal(frame("groco-table9e", tmp_path), table)
     with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
         frame("groco-table9z", tmp_path)
-
-
-def measured(figure, column):
-    """(seeds, rows)"""
-    return frame(figure, RESULTS).pivot(index="seed", columns="row", values=column)
-
-
-def gap(figure, row, base, column, others=0, larger=0):
-    """The mean difference of two rows, its t, and Student's p, times the questions that Holm's test has left:
-    of `others` beside this one, less those with a smaller p."""
-    runs = measured(figure, column)
-    t = stats.ttest_rel(runs[row], runs[base])
-    return (runs[row] - runs[base]).mean(), abs(t.statistic), (1 + others - larger) * t.pvalue
-
-
-def test_what_the_pages_say_of_these_runs_is_recorded():
-    names = ("12_pretrain_imagenet", "careful/11_pretrain_cifar", "careful/13_what_was_learned")
-    page, careful11, careful13 = (
-        " ".join(" ".join("".join(cell["source"]) for cell in written["cells"]).split())
-        for written in (json.loads((FOLDER / f"{name}.ipynb").read_text()) for name in names)
-    )
-    knn, linear = (gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear"))
-    assert f"*cost* {-knn[0]:.1f} and {-linear[0]:.1f}" in page
-    assert f"p is {2 * knn[2]:.4f} and {linear[2]:.4f}" in page, "Holm's test of two"
-    theirs = printed("groco-table9b").diff().iloc[1]
-    assert f"bring {theirs['knn']:.1f} points by twenty" in page and f"and {theirs['linear']:.1f} by" in page
-    batch = gap("groco-table8c", "batch128", "batch32", "knn", others=1)
-    assert f"128 patches is {batch[0]:.0f} points better than one of 32" in page and batch[2] <= 0.05
-    ring = "groco-groco-views-10ep"
-    twice = gap("groco-table9c", "groco-groco-views-20ep", ring, "knn", others=6)
-    longer = gap("groco-table9c", "groco-groco-views-40ep", ring, "knn", others=6, larger=1)
-    assert f"bring {longer[0]:.0f} points by neighbours" in page and f"p is {longer[2]:.3f}" in page
-    assert f"bring {twice[0]:.1f} points" in page and f"(p = {twice[2]:.3f})" in page
-
-    pairs = [(f"{loss}+top10+stop-gradient", f"{loss}+top10") for loss in ("groco", "infonce")]
-    (points, t, p), (rival, _, _) = (
-        np.transpose([gap("groco-table9a", *pair, c, others=4, larger=1) for c in ("knn", "linear")])
-        for pair in pairs
-    )
-    assert "falls by {:.0f} points, by the linear probe by {:.0f},".format(*rival) in careful11
-    assert "falls by {:.0f} and {:.0f} points".format(*points) in careful11
-    assert "with {:.1f} and {:.1f}.".format(*t) in careful11 and f"instead of {p[0]:.3f}" in careful11
-    ends, (learnt, failed) = measured("groco-table9a", "knn").mean(), map(list, zip(*pairs))
-    assert "they end at {:.0f} and {:.0f} %".format(*ends[failed]) in careful11
-    assert "they reach {:.0f} and {:.0f}.".format(*ends[learnt]) in careful11
-
-    narrow = [gap("groco-table9d", "dimension64", "dimension4", column)[0] for column in ("knn", "linear")]
-    assert "costs {:.0f} and {:.0f} points".format(*narrow) in careful13
-    middle = gap("groco-table9d", "dimension64", "dimension16", "knn")
-    assert f"costs {middle[0]:.1f} by kNN, which the test just keeps (p = {middle[2]:.3f})" in careful13
-    same = gap("groco-table8d", "regular", "false-negatives", "knn")
-    assert f"cost {same[0]:.1f} points by kNN (p = {same[2]:.3f})" in careful13
 
 
 def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monkeypatch):

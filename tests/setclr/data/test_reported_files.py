@@ -12,10 +12,9 @@ import tifffile
 from conftest import shifted
 from PIL import Image
 
-from setclr.data import Photographs, load
+from setclr.data import Photographs
 from setclr.data.folders import without_damaged
 from setclr.data.photographs import decode
-from setclr.data.sets import validation_split
 from setclr.views import View, draw
 
 # Bits: Pillow#7723, #4044
@@ -99,16 +98,8 @@ def test_more_pages_than_the_first_are_said_once_for_a_set(name, tmp_path):
         assert files[:].max() == 0 and len(part[:]) == 2
         files.verify()
     assert len(said) == 1
-
-
-def test_a_set_that_is_loaded_and_split_says_it_once(tmp_path):
-    for kind in ("train/a", "train/b"):
-        (tmp_path / kind).mkdir(parents=True)
-        for i in range(5):
-            pages(tmp_path / kind / f"{i}.gif", 4)
-    with pytest.warns(UserWarning, match="has 4 pages or frames") as said:
-        for part in validation_split("folder:", load(f"folder:{tmp_path}", stream=True, verify=True)):
-            part.images[:]
+    with pytest.warns(UserWarning, match="pages or frames; the first is ") as said:
+        Photographs(paths).verify()
     assert len(said) == 1
 
 

@@ -181,11 +181,3 @@ def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds()
     for wrong in ("photo@", "photo@one", "photo@0,-1"):
         with pytest.raises(ValueError, match=f"must end with its seeds, NAME@0,1,2, got '{wrong}'"):
             commands.filtered(wrong, (0,))
-
-
-def test_the_list_of_runs_begins_with_three_seeds_of_the_papers_claim():
-    text = (Path(__file__).resolve().parents[3] / "data" / "campaign.txt").read_text()
-    chosen = [commands.filtered(line, ()) for line in re.findall(r"(?m)^[^#\n].*$", text)]
-    runs = [(*names, seed) for names, seeds in chosen for seed in seeds]
-    claim = [f"qare-table2-conv4-cifar10-simclr{more}" for more in ("", "+qare")]
-    assert runs[:6] == [(name, seed) for seed in range(3) for name in claim] and len(set(runs)) == len(runs)
