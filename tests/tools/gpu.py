@@ -2,8 +2,6 @@
 
 Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compare-resnet18 for one epoch on
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
-
-`gpu.py campaign` does another thing: it trains within a budget of seconds (gpu_campaign.py).
 """
 
 import contextlib
@@ -74,9 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["campaign"]:
-        import gpu_campaign
-
-        gpu_campaign.main(sys.argv[2:])
-    else:
-        main()
+    main()
