@@ -3,13 +3,13 @@
 import os
 import struct
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from conftest import shifted
+from pictures import png
 from PIL import Image
 
 from setclr.data import Photographs
@@ -21,14 +21,7 @@ from setclr.views import View, draw
 
 
 def png16(path: Path, colours: int, kind: int) -> None:
-    """A PNG of 16 bits: kind 2 is RGB, 4 grey with alpha, 6 RGB with alpha."""
-    head = struct.pack(">IIBBBBB", 8, 8, 16, kind, 0, 0, 0)
-    body = zlib.compress(8 * bytes(1 + 8 * 2 * colours))
-    whole = b"\x89PNG\r\n\x1a\n"
-    for name, content in ((b"IHDR", head), (b"IDAT", body), (b"IEND", b"")):
-        checksum = zlib.crc32(name + content)
-        whole += struct.pack(">I", len(content)) + name + content + struct.pack(">I", checksum)
-    path.write_bytes(whole)
+    png(path, 8, 16, kind, 8 * bytes(1 + 8 * 2 * colours))
 
 
 def tiff16(path: Path, shape: tuple[int, ...], planes: str) -> None:
