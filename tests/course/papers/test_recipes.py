@@ -76,6 +76,8 @@ PRINTED = """
 qare-table1-infonce+qare: matching 61.96±1.38
 qare-table3-resnet32-tiny-imagenet-sparseclr+qare: linear 27.03
 groco-table1-groco-4x224-400ep: knn20 64.8, linear 71.3
+groco-table5-groco-2x224: knn1 55.3, linear 69.2
+groco-table5-groco-2x224+6x96: knn1 57.2, linear 71.8
 groco-table8a-n20-beta8: knn20 59.0, linear 68.0
 groco-table9a-infonce+top10+stop-gradient: knn20 55.0, linear 66.0
 groco-table9e-random-negatives: knn1 39.5, linear-top5 82.7
