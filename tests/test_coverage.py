@@ -4,9 +4,8 @@ import json
 import re
 
 import coverage_page
-import nbformat
 import pytest
-from coverage_page import KINDS, PAGE, PAPERS, listed, page, references, sections, shown
+from coverage_page import PAGE, PAPERS, page, references, sections, shown
 
 PLACES = shown()
 
@@ -30,18 +29,6 @@ def test_every_figure_has_a_cell_that_is_tagged_with_it():
     assert {("groco", "table8a"), ("groco", "table8b"), ("qare", "table1")} <= tagged
 
 
-@pytest.mark.parametrize("key", PAPERS)
-def test_the_list_has_no_gaps(key):
-    for kind in KINDS:
-        numbers = [re.match(rf"{kind}(\d+)([a-z]?)$", item) for item in PAPERS[key]["items"]]
-        found = [(int(m[1]), m[2]) for m in numbers if m]
-        assert found == sorted(set(found))
-        assert {n for n, _ in found} == set(range(1, len({n for n, _ in found}) + 1))
-        for n in {n for n, letter in found if letter}:
-            letters = [letter for m, letter in found if m == n]
-            assert letters == list("abcdefgh"[: len(letters)])
-
-
 def test_links_lead_to_files_and_sections():
     links = re.findall(r"\]\(<?([^)>#]+)(?:#([^>]+))?>?\)", PAGE.read_text())
     assert len(links) == PAGE.read_text().count("](") > 200
@@ -61,26 +48,3 @@ def test_a_reference_is_read_in_its_one_spelling():
         ("iot", "figure1"), ("iot", "figure5c"), ("iot", "figure6"), ("iot", "algorithm1"),
     ]  # fmt: skip
     assert not references("As in GroCo's table 7 (m = ∞), (QARe, section 4.2), (the printed eq. 13 is 0).")
-
-
-@pytest.mark.parametrize("text", ["(eq. 3)", "(GroCo eq. 3)", "(QARe paper, table 1)", "(Algorithm 1)",
-                                  "(MMCL, by eq. 3)", "(MMCL, equation 3)", "(2019; Table 8)"])  # fmt: skip
-def test_what_is_nearly_a_reference_is_refused(text):
-    with pytest.raises(ValueError, match="write|spelled"):
-        references(text)
-
-
-def test_an_item_that_the_paper_has_not_is_refused():
-    assert listed("qare", "figure1b") == "figure1" and listed("groco", "table8a") == "table8a"
-    for paper, item in (("groco", "eq12"), ("groco", "table8e"), ("mmcl", "figure3"), ("moco", "eq1")):
-        with pytest.raises(ValueError, match=f"{paper}:{item}"):
-            listed(paper, item)
-
-
-def test_a_tag_in_another_spelling_is_refused(tmp_path, monkeypatch):
-    cell = nbformat.v4.new_code_cell(metadata={"tags": ["groco:eq.3"]})
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "01_some.ipynb")
-    monkeypatch.setattr(coverage_page, "notebooks", lambda folder="": [tmp_path / "01_some.ipynb"])
-    monkeypatch.setattr(coverage_page, "name_of", lambda path: path.stem)
-    with pytest.raises(ValueError, match="spelled as groco:eq3"):
-        coverage_page.from_tags()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import import_module
 from importlib.metadata import distribution
 from pathlib import Path
 from unittest import mock
@@ -289,6 +290,7 @@ print(tuple(loss.assignment(z).shape), torch.equal(model[1].weight, before))
     assert said(bare, script) == "(32, 32) False\n"
 
 
+MODULES = ("setclr", "setclr.losses", "setclr.inner", "setclr.evaluation", "setclr.training")
 LACKS = r"setclr needs \w+ for this, which is not installed: pip install 'setclr\[train\]'\n"
 STATEMENTS = [
     "import setclr.data", "from setclr.evaluation import features", "import setclr.experiments",
@@ -297,15 +299,20 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-def test_what_needs_more_says_so_in_a_sentence(bare):
+def test_what_needs_more_says_so_in_a_sentence_and_all_else_needs_torch_alone(bare):
+    """What reads images or writes tables, and trains; of the public names these alone."""
+    names = [f"{module} import {name}" for module in MODULES for name in import_module(module).__all__]
     script = f"""
-for statement in {STATEMENTS}:
+for statement in {[*STATEMENTS, *(f"from {name}" for name in names)]}:
     try:
         exec(statement)
     except ModuleNotFoundError as error:
-        print(error)
+        print(statement.split()[-1], "|", error)
 """
-    assert re.fullmatch(f"({LACKS}){{{len(STATEMENTS)}}}", said(bare, script))
+    lines = [line.partition(" | ") for line in said(bare, script).splitlines(keepends=True)]
+    assert all(re.fullmatch(LACKS, sentence) for *_, sentence in lines)
+    of_images = {"Batching", "ImageViews", "LoaderViews", "Source", "Step", "features", "pixels"}
+    assert {name for name, *_ in lines[len(STATEMENTS) :]} == of_images | {"Trainer", "pretrain"}
 
 
 def test_the_command_is_installed_and_names_what_it_lacks(bare):

@@ -28,31 +28,8 @@ LOSSES = [
     "IOT('rows')", "IOT('both', 0.5, 8)", "MMCL()", "MMCL(solver='exact')", "MMCL(solver='pgd')",
     "AlignUniform()", "HardNegatives()", "InvaSpread()", "DebiasedInfoNCE()", "HCL()",
 ]  # fmt: skip
-FLOORS = {  # what no form of a loss can do without, of two views of N images
-    "the least that MMCL() takes: one inverse": lambda z: inverse(spread(z.flatten(0, 1))),
-    "the least that QARe('euclidean') takes: 2 eigh": lambda z: [torch.linalg.eigh(spread(x)) for x in z],
-}
 SIZES = (64, 256, 1024)
 E = 128  # dimensions; V = 2 views of N images
-
-
-def spread(z: torch.Tensor) -> torch.Tensor:
-    """A positive definite matrix with a row for each of z's."""
-    return z @ z.T + torch.eye(len(z))
-
-
-def inverse(A: torch.Tensor) -> torch.Tensor:
-    return torch.cholesky_inverse(torch.linalg.cholesky(A))
-
-
-def alone(work: Callable) -> Callable:
-    """Work without a gradient, where a loss is timed."""
-
-    def loss(z: torch.Tensor) -> torch.Tensor:
-        work(z.detach())
-        return z[0, 0, 0]
-
-    return loss
 
 
 def medians(calls: dict[str, Callable], N: int, budget: float = 4.0) -> dict[str, float]:
@@ -65,10 +42,9 @@ def ratios() -> None:
     """Forward and backward, V=2, float32, one thread, as ratios to InfoNCE's in the same run."""
     torch.set_num_threads(1)
     calls = {text: losses.parse(text) for text in LOSSES}
-    calls |= {name: alone(work) for name, work in FLOORS.items()}
     table = {N: medians(calls, N) for N in SIZES}
     print(f"{'loss, ratio to InfoNCE at N =':46}" + "".join(f"{N:>9}" for N in SIZES) + "   last growth")
-    for text in (*LOSSES, *FLOORS):
+    for text in LOSSES:
         shown = "".join(f"{table[N][text] / table[N][LOSSES[0]]:9.2f}" for N in SIZES)
         print(f"{text:46}{shown}{table[SIZES[-1]][text] / table[SIZES[-2]][text]:13.1f}x")
     print(f"{'InfoNCE itself, ms':46}" + "".join(f"{1e3 * table[N][LOSSES[0]]:9.2f}" for N in SIZES))

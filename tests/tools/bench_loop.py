@@ -1,21 +1,16 @@
-"""What a training step is made of, and whether reading images or training on them takes longer.
+"""What a training step is made of: the loop beside its encoder, every loss in a step.
 
-`make bench` calls all; alone: python tests/tools/bench_loop.py [engine] [loop] [loader]. It takes a GPU if
+`make bench` calls all; alone: python tests/tools/bench_loop.py [engine] [loop]. It takes a GPU if
 there is one.
 """
 
-import os
 import sys
-import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import torch
-from PIL import Image
 
-from setclr import data, losses, models, views
+from setclr import losses, models
 from setclr.recipes import ImageRecipe
 from setclr.training.devices import Precision, reuse_freed_pages, settings
 from setclr.training.grad_cache import GradCache
@@ -118,59 +113,6 @@ def loop() -> None:
             print(f"{text:32}{1e3 * taken[text]:8.1f}{share:8.1%}{rate:10,.0f}  {claim}", flush=True)
 
 
-def loader() -> None:
-    """Photographs from JPEG files: how many a second loader workers read, and the device trains on."""
-    print("\nphotographs of 400x300 px read, cropped to two views of 224 px; images/s")
-    with tempfile.TemporaryDirectory() as folder:
-        write_photographs(Path(folder), 256)
-        read = {n: reading(folder, n) for n in sorted({1, os.cpu_count() or 1})}
-    encoder = "resnet50-imagenet" if ON_GPU else "resnet18-imagenet"
-    batch, steps = (128, 10) if ON_GPU else (16, 2)
-    recipe = ImageRecipe("InfoNCE(0.2)", encoder=encoder, batch=batch, view_size=224)
-    contestant = {"InfoNCE": losses.parse(recipe.loss)}
-    parts, loss = map(medians, costs.parts_of_a_step(recipe, contestant, steps, DEVICE.type))
-    trained = batch / (sum(parts.values()) + loss["InfoNCE"])
-    rates = {f"read by {n} workers": rate for n, rate in read.items()} | {f"trained on by {encoder}": trained}
-    for what, rate in rates.items():
-        print(f"{what:40}{rate:10,.1f}")
-    if max(read.values()) < trained:
-        print("reading is the bottleneck: more workers, smaller files, or a set that fits in memory (size=)")
-    else:
-        enough = max(1, int(np.ceil(trained / min(read.values()))))
-        print(f"the device is the bottleneck: about {enough} workers keep it busy; a faster one would help")
-
-
-def reading(folder: str, workers: int) -> float:
-    from setclr.data.streaming import streamed
-
-    images = data.load(f"folder:{folder}", stream=True).images
-    two = views.preset("groco", size=224)
-    generator = torch.Generator().manual_seed(0)
-    batches = [(index, views.draw(two, 32, generator)) for index in torch.arange(len(images)).split(32)] * 3
-    started, seen = None, 0
-    for crops in streamed(lambda batch: images.crops(batch[0], two, batch[1]), iter(batches), workers, "cpu"):
-        if started is None:
-            started = time.perf_counter()  # workers have started
-        else:
-            seen += crops[0].shape[1]
-    return seen / (time.perf_counter() - started)
-
-
-def write_photographs(folder: Path, n: int) -> None:
-    """Crops of photographs that scikit-image ships, as JPEG files."""
-    from skimage import data as photographs
-
-    drawn = np.random.default_rng(0)
-    sources = [photographs.astronaut(), photographs.coffee(), photographs.chelsea()]
-    for split, count in (("train", n), ("val", 1)):
-        place = folder / split / "any"
-        place.mkdir(parents=True)
-        for i in range(count):
-            source = sources[i % len(sources)]
-            top, left = (drawn.integers(side + 1) for side in np.subtract(source.shape[:2], (300, 400)))
-            Image.fromarray(source[top : top + 300, left : left + 400]).save(place / f"{i}.jpg")
-
-
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("engine", "loop", "loader"):
-        {"engine": engine, "loop": loop, "loader": loader}[name]()
+    for name in sys.argv[1:] or ("engine", "loop"):
+        {"engine": engine, "loop": loop}[name]()

@@ -47,15 +47,14 @@ def cut(path: Path, kind: str = "png") -> None:
     os.truncate(path, path.stat().st_size * 2 // 3)
 
 
-def bomb(path: Path, side: int) -> None:
-    """A PNG that says it has side × side grey pixels, and holds none."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        crc = struct.pack(">I", zlib.crc32(kind + content))
-        return struct.pack(">I", len(content)) + kind + content + crc
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b""))
+def png(path: Path, side: int, bits: int, kind: int, rows: bytes) -> None:
+    """A PNG that says it has side × side pixels; kind 0 is grey, 2 RGB, 4 and 6 the same with alpha."""
+    head = struct.pack(">IIBBBBB", side, side, bits, kind, 0, 0, 0)
+    whole = b"\x89PNG\r\n\x1a\n"
+    for name, content in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        checksum = struct.pack(">I", zlib.crc32(name + content))
+        whole += struct.pack(">I", len(content)) + name + content + checksum
+    path.write_bytes(whole)
 
 
 NO_FILES: dict[str, Callable[[Path], object]] = {  # to open one may wait for ever
@@ -75,8 +74,8 @@ DAMAGED: dict[str, Callable[[Path], object]] = {
     "cut png": cut,
     "cut jpeg": partial(cut, kind="jpeg"),
     "16 bits": lambda path: Image.fromarray(np.full((6, 8), 3000, np.uint16)).save(path),
-    "100,000,000 pixels": partial(bomb, side=10_000),  # of which Pillow warns
-    "900000000 pixels": partial(bomb, side=30_000),  # which Pillow refuses
+    "100,000,000 pixels": partial(png, side=10_000, bits=8, kind=0, rows=b""),  # of which Pillow warns
+    "900000000 pixels": partial(png, side=30_000, bits=8, kind=0, rows=b""),  # which Pillow refuses
 }
 NO_PHOTOGRAPHS = NO_FILES | BROKEN | DAMAGED
 NAMES = [b"new\nline.png", b"\x1b[2Jclear.png", b"caf\xe9.png", b"-rf.png", b"--help.png",

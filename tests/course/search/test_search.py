@@ -4,7 +4,7 @@ And what is said of the differences between losses: tests for pairs, Holm's corr
 """
 
 import json
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import a_record, numpy_shifted, shifted
+from conftest import a_record, shifted
 from scipy import stats
 
 from setclr import data, losses
 from setclr.cli import main
 from setclr.data import ImageSet, patches
-from setclr.experiments import campaigns
 from setclr.experiments.campaigns import campaign
 from setclr.experiments.kinds.image import labelled
 from setclr.recipes import RECIPES
@@ -222,19 +221,6 @@ def test_runs_that_diverge_are_recorded_and_never_tried_again_nor_chosen(small, 
     assert "recorded before" in done(recipes, tmp_path, seeds=(0,))[2] and not tried
 
 
-def test_a_recipe_whose_trials_are_not_all_there_waits(small, tmp_path, monkeypatch):
-    def held(out):
-        if out.name.startswith(SETTINGS[1]):
-            raise BlockingIOError("process 7 is at it")
-        return nullcontext()
-
-    monkeypatch.setattr(campaigns, "locked", held)
-    said = done({"x": replace(TWO["x"], epochs=1)}, tmp_path)
-    assert said[1] == f"x {SETTINGS[1]}-seed0: left to another (process 7 is at it)"
-    assert said[4] == "x: no choice yet, trials are lacking or all diverged" and len(said) == 6
-    assert said[5] == "3 of 10 runs are recorded, of the final ones 0 of 2: no claim yet"
-
-
 @pytest.mark.parametrize("lr, temperature, rates, temperatures", [
     (0.03, 0.2, (3e-4, 1e-3, 3e-3, 1e-2, 0.033, 0.11), (0.05, 0.1, 0.2, 0.5, 1)),
     (1e-3, 9, (3e-4, 1e-3, 3e-3, 1e-2), (0.05, 0.1, 0.2, 0.5, 1, 2, 4)),  # and no further
@@ -291,19 +277,6 @@ def test_holm_by_hand():
     """Four values: the least times 4, the next times 3, and none below the one before it, none above 1."""
     assert holm([0.03, 0.01, 0.04, 0.005]) == pytest.approx([0.06, 0.03, 0.06, 0.02])
     assert holm([0.5, 0.9]).tolist() == [1, 1] and holm([]).tolist() == []
-
-
-def test_holm_rejects_what_the_step_down_procedure_does():
-    """Holm 1979: go through the values from the least on, stop at the first above alpha / (number left)."""
-    drawn = numpy_shifted(3)
-    for alpha in (0.01, 0.05, 0.2):
-        p = drawn.beta(0.3, 3, 36)
-        rejected = np.zeros(36, dtype=bool)
-        for left, index in zip(range(36, 0, -1), p.argsort()):
-            if p[index] > alpha / left:
-                break
-            rejected[index] = True
-        assert ((holm(p) <= alpha) == rejected).all()
 
 
 @pytest.mark.parametrize("call, message", [

@@ -3,33 +3,25 @@
 import os
 import struct
 import warnings
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from conftest import shifted
+from pictures import png
 from PIL import Image
 
-from setclr.data import Photographs, load
+from setclr.data import Photographs
 from setclr.data.folders import without_damaged
 from setclr.data.photographs import decode
-from setclr.data.sets import validation_split
 from setclr.views import View, draw
 
 # Bits: Pillow#7723, #4044
 
 
 def png16(path: Path, colours: int, kind: int) -> None:
-    """A PNG of 16 bits: kind 2 is RGB, 4 grey with alpha, 6 RGB with alpha."""
-    head = struct.pack(">IIBBBBB", 8, 8, 16, kind, 0, 0, 0)
-    body = zlib.compress(8 * bytes(1 + 8 * 2 * colours))
-    whole = b"\x89PNG\r\n\x1a\n"
-    for name, content in ((b"IHDR", head), (b"IDAT", body), (b"IEND", b"")):
-        checksum = zlib.crc32(name + content)
-        whole += struct.pack(">I", len(content)) + name + content + struct.pack(">I", checksum)
-    path.write_bytes(whole)
+    png(path, 8, 16, kind, 8 * bytes(1 + 8 * 2 * colours))
 
 
 def tiff16(path: Path, shape: tuple[int, ...], planes: str) -> None:
@@ -99,16 +91,8 @@ def test_more_pages_than_the_first_are_said_once_for_a_set(name, tmp_path):
         assert files[:].max() == 0 and len(part[:]) == 2
         files.verify()
     assert len(said) == 1
-
-
-def test_a_set_that_is_loaded_and_split_says_it_once(tmp_path):
-    for kind in ("train/a", "train/b"):
-        (tmp_path / kind).mkdir(parents=True)
-        for i in range(5):
-            pages(tmp_path / kind / f"{i}.gif", 4)
-    with pytest.warns(UserWarning, match="has 4 pages or frames") as said:
-        for part in validation_split("folder:", load(f"folder:{tmp_path}", stream=True, verify=True)):
-            part.images[:]
+    with pytest.warns(UserWarning, match="pages or frames; the first is ") as said:
+        Photographs(paths).verify()
     assert len(said) == 1
 
 

@@ -164,6 +164,9 @@ def test_a_trainers_run_without_a_recipe_is_loaded_measured_and_embeds(tmp_path)
     source, machine = ImageViews(some, preset("photo")), Machine(precision="float32")
     trainer = Trainer(source, *own("image"), InfoNCE(0.2), epochs=1, batch=16, device=machine)
     trainer.fit(tmp_path)
+    assert not trainer.encoder.training
+    with pytest.raises(ValueError, match="holds no recipe; the Trainer that wrote it goes on"):
+        load_run(tmp_path)
     run = load_run(tmp_path, models=own("image"))
     assert torch.equal(run.encoder.layer.weight, trainer.encoder.layer.weight)
     assert list(evaluate(run, some, some).index) == ["raw pixels", "trained"]

@@ -4,7 +4,6 @@ And gradient caching: a batch in chunks gives the gradients of the batch in one 
 """
 
 import copy
-import math
 import threading
 import warnings
 from dataclasses import fields, replace
@@ -14,7 +13,7 @@ import pytest
 import torch
 from every_loss import EVERY
 from looks_at_values import why
-from small_runs import FEW, PIXELS, SMALL, killed_at, same, train
+from small_runs import FEW, PIXELS, SMALL, same, train
 from torch import nn
 from torch._inductor.exc import InductorError
 
@@ -54,20 +53,6 @@ def own_trainer(images=FEW, seed: int = 0, **more) -> Trainer:
     machine = Machine(**{"precision": "float32"} | {name: more.pop(name) for name in names})
     how = {"epochs": 1, "batch": 16, "device": machine, **more}
     return Trainer(ImageViews(images, VIEWS), Own(), head, loss, **how)
-
-
-def test_ones_own_encoder_is_trained_in_place_and_goes_on_where_it_was_stopped(tmp_path):
-    whole = own_trainer(epochs=2)
-    before, state = whole.encoder.first.weight.clone(), torch.get_rng_state()
-    assert all(math.isfinite(row["loss"]) for row in whole.fit())
-    assert not torch.equal(before, whole.encoder.first.weight)
-    assert not whole.encoder.training and torch.equal(torch.get_rng_state(), state)
-    killed_at(6, lambda: own_trainer(epochs=2).fit(tmp_path))
-    resumed = own_trainer(epochs=2, seed=1)  # other weights, which the checkpoint replaces
-    resumed.fit(tmp_path)
-    assert same(resumed, whole)
-    with pytest.raises(ValueError, match="holds no recipe; the Trainer that wrote it goes on"):
-        load_run(tmp_path)
 
 
 def test_a_recipe_is_the_same_training_as_its_objects_and_nothing_warns():

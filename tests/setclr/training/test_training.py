@@ -32,13 +32,6 @@ def test_a_seed_is_a_run_and_the_global_generator_is_left_alone():
     assert same(first, again) and not torch.equal(tensors(first)[0], tensors(other)[0])
 
 
-def test_multi_crop_trains_on_two_sizes():
-    sizes = {"full_views": 2, "local_views": 3, "view_size": 16, "local_size": 8}
-    trainer = new_run(replace(SMALL, loss="GroCo(positive_views=2)", epochs=1, **sizes), 3).trainer(FEW, CPU)
-    seen = [[tuple(x.shape) for x in views] for views in trainer.view_batches]
-    assert seen == 4 * [[(2, 16, 3, 16, 16), (3, 16, 3, 8, 8)]]
-
-
 def test_a_parameter_of_the_loss_changes_when_its_schedule_says(monkeypatch):
     seen, objective = [], Trainer.objective
     watched = lambda trainer, z: seen.append(trainer.loss.temperature) or objective(trainer, z)  # noqa: E731
