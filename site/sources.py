@@ -130,7 +130,7 @@ def first_panel(page: Path) -> str:
 def inert(tables: str) -> str:
     """The tables of records, in which what a record says stands as it is: no HTML, links or formulas. Strokes
     between cells and bold titles stay."""
-    stay = r"\\\||(?<=\| )\*\*(?=\w)|(?<=\w)\*\*(?= \|)"
+    stay = r"\\[\\|<]|(?<=\| )\*\*(?=\w)|(?<=\w)\*\*(?= \|)"
     live = r"[\\`*_\[\]<>&${}~^@]"
     return re.sub(f"({stay})|{live}", lambda found: found[1] or f"&#{ord(found[0])};", tables)
 

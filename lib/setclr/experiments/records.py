@@ -251,8 +251,9 @@ def everything(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def line_of(cells: Iterable[str]) -> str:
-    """A line of a Markdown table, whatever is in its cells: lines, strokes and escape codes stay inside."""
-    return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+    """A line of a Markdown table, whatever is in its cells: lines, strokes, HTML, escape codes are text."""
+    inside = [re.sub(r"([\\|<])", r"\\\1", printable(cell)) for cell in cells]
+    return f"| {' | '.join(inside)} |"
 
 
 def cells_of(records: dict[Path, Record]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pictures import BROKEN, NO_FILES
 
 from setclr.cli import main
 from setclr.experiments.campaigns import precision_of
-from setclr.experiments.records import OLDER, Record, ours, read_record, summary
+from setclr.experiments.records import OLDER, Record, line_of, ours, read_record, summary
 from setclr.recipes import RECIPES
 from setclr_course.papers.figures import FIGURES, frame
 from setclr_course.search.comparing import read
@@ -123,6 +123,7 @@ def test_records_that_lack_a_row_or_a_column_are_read(tmp_path):
         recipe = RECIPES[NAME].to_dict() | {"seed": seed}
         put(tmp_path, f"x-seed{seed}", a_record(recipe, accuracy_percent={"trained": measured}))
     assert "| 40.0 |" in summary(tmp_path)
+    assert line_of(["<b>", "a|b", r"\<"]) == r"| \<b> | a\|b | \\\< |"
     table = read(tmp_path)
     assert table["knn"].isna().tolist() == [False, True, True] and not table["collapsed"].any()
 
