@@ -187,6 +187,8 @@ def test_the_authors_own_training_is_the_recorded_one():
     less, low, high, _ = paired(one, other)
     said = f"{spread(one)} against {spread(other)}, {less:.1f} less (95 %: {low:.1f} to {high:.1f})"
     assert minus(said) in RESULTS
+    low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    assert minus(f"if it does not, {low:.1f} to {high:.1f} (Welch)") in RESULTS
     kept = json.loads((DATA / "results/supervised/program.json").read_text())
     theirs, ours = list(kept["classifier_percent"].values()), trained_as("supervised/ours", "classifier")
     assert kept["epochs"] == 50 and len(theirs) == 3
