@@ -35,6 +35,7 @@ OF_OTHER_KINDS = {  # by the check of a setting, what it refuses whatever the bo
     "setting": [nan, -inf, "0.5", True, [1.0], torch.ones(2)],
     "_as_given": [nan, inf, "0.5", True, [1.0]],
     "_numbers": [0.5, (0.5,), (0.5, 0.6, 1, 0, 1)],
+    "_learnt": [*NO_NUMBER, inf, torch.ones(2)],
     "_temperature": [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.1))],
 }
 
@@ -169,11 +170,11 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
     (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
     (dict(labels=y.float()), "labels must be .* integers .* got torch.float32"),
-    (dict(labels=torch.ones(3).long()), "labels must name two classes .* got only 1"),
     (dict(key_labels=y, keys=z), "key_labels must come with labels"),
     (dict(keys=z, labels=y, key_labels=y[:2]), r"key_labels must be .* N = 3 integers .* got .* \(2,\)"),
     (dict(memory=z[0], memory_labels=y), "memory_labels must come with labels"),
-    (dict(positives=torch.ones(6, 6)), "got torch.float32.*use positives.bool"),
+    (dict(positives=torch.ones(6, 6)), "takes a bool mask, got torch.float32; SupCon takes weights"),
+    (dict(positives=torch.ones(6, 6).long()), "got torch.int64.*use positives.bool"),
     (dict(positives=(at,)), "two or four tensors of indices"),
     (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
     (dict(positives=(at, y)), "of equal length"),
@@ -209,6 +210,10 @@ def test_every_loss_looks_at_what_it_takes_and_at_its_arguments_names(kind):
         kind(taw=1)
 
 
+def soft(weights, **settings):
+    losses.SupCon(**settings)(torch.randn(2, 3, 4), positives=weights)
+
+
 MESSAGES = {
     "temperature must be 1e-9 to 1e9 in size, got 1e-20": lambda: InfoNCE(1e-20),
     "hardness must be 0, or 1e-9 to 1e9 in size, got": lambda: losses.HCL(hardness=1e-320),
@@ -234,7 +239,12 @@ MESSAGES = {
     "labels and positives must be": lambda: losses.IOT()(z, memory=z[0], labels=y),
     "labels are named: loss": lambda: InfoNCE()(z[0], y),
     "memory_labels must be None for GroCo": lambda: GroCo()(z[0], labels=y, memory_labels=y),
-    "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
+    r"positives must be a mask or weights \(6, 6\) .* got \(6, 5\)": lambda: soft(torch.ones(6, 5)),
+    "positives must be weights >= 0 .* the smallest weight -1": lambda: soft(1 - 2 * torch.eye(6).flip(0)),
+    "positives must be weights .* rows of sum 0 or more": lambda: soft(torch.eye(6)),
+    "average must be None with weights": lambda: soft(torch.ones(6, 6), average="inside"),
+    "bias must be a number, where it starts, got learn": lambda: losses.SigLIP(bias=losses.learnable(0.5)),
+    "labels must be 2 integers, one for each key": lambda: Queue(5, 3).add(torch.ones(2, 3), y),
     "size must be an integer >= 1, got 0": lambda: Queue(0, 3),
     r"keys must be \(n, 3\) for this queue, got \(2, 4\)": lambda: Queue(5, 3).add(torch.randn(2, 4)),
     "ema must be a copy of model, got": lambda: update_momentum(nn.Linear(2, 2), nn.Linear(2, 3), 0.9),

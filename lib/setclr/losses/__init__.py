@@ -5,7 +5,7 @@ from collections import ChainMap
 from setclr.checks import choice
 from setclr.extras import RECIPES, loaded
 from setclr.losses.base import Objective, SetLoss, check_labels
-from setclr.losses.contrast import InfoNCE, NTLogistic, SupCon
+from setclr.losses.contrast import InfoNCE, NTLogistic, SigLIP, SupCon
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
@@ -26,7 +26,7 @@ from setclr.losses.transport import IOT
 from setclr.losses.triplet import Triplet
 
 # All of them, in the order of tables; what is listed here can be parsed, imported from setclr, and is tested.
-LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
+LOSSES = (LinearAssignment, Triplet, NTLogistic, SigLIP, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 

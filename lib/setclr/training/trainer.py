@@ -394,14 +394,15 @@ class Trainer:
         distributed.average_gradients(self.loss)
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
-            self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
+            progress = self.step / (self.epochs * self.steps)
+            self.momentum_encoder.advance(more["keys"], progress, more.get("labels"))
         self.step += 1
         return loss
 
     def _backward(self, x: list[Group]) -> tuple[Tensor, dict[str, Tensor]]:
         """Add the gradients of the loss of the views `x`; the loss, and its arguments beside embeddings."""
         x = self.task.prepare(x)
-        more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
+        more = self.momentum_encoder.candidates(x, self.labels) if self.momentum_encoder else {}
         more |= self.task.arguments_at(self.order[self.step % self.steps])
         return self.grad_cache.backward(x, lambda z: self.objective(z, **more)), more
 
@@ -409,8 +410,7 @@ class Trainer:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot check this
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        with self.precision.autocast():  # for discriminators; the library's losses turn it off
-            return self.loss(distributed.gather_alike(z), **more)
+        return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self) -> Iterator[list[Group]]:
         steps = self.batches.steps(self.step, self.epochs)  # from where a run goes on, if it was resumed
