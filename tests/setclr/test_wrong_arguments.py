@@ -15,11 +15,12 @@ from setclr import DistributedLoss, Queue, inner, losses, update_momentum
 from setclr.checks import choice
 from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Supervised
+from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe
 from setclr.settings import Setting, settings_of
 from setclr.training import Batching, Keys, LRSchedule, Machine
 from setclr.training.optimisers import LARS
 from setclr.views import View
+from setclr_course.papers.supervised import Supervised
 
 nan, inf = math.nan, math.inf
 NO_NUMBER = [nan, -inf, "0.5", None, True, [1.0]]

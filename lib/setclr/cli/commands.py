@@ -49,17 +49,17 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     Args:
         words: A recipe is listed if its name has all of them.
     """
-    from setclr.experiments.records import ours, read_records
+    from setclr.experiments.records import read_records
     from setclr.recipes import PUBLISHED, RECIPES, registry
 
     exact = len(words) == 1 and words[0] in RECIPES
     records, damaged = read_records(Path("data/results"))
-    cells = []
+    cells, ours = [], next((one.ours for one in registry.collections() if hasattr(one, "ours")), None)
     for name in words if exact else named(words):
         row = PUBLISHED.get(name)
         numbers, printed = (row.numbers, (str(row), f"{row.paper}, {row.where}")) if row else ((), ("", ""))
-        measured = ours(RECIPES[name], records.values(), registry.protocol_of(name), numbers)
-        cells.append((name, *printed, f"ours: {measured}"))
+        how = RECIPES[name], records.values(), registry.protocol_of(name), numbers
+        cells.append((name, *printed, f"ours: {ours(*how)}" if ours else ""))
     widths = [max(map(len, column)) for column in zip(*cells)]
     for row_of_cells in cells:
         print("  ".join(map(str.ljust, row_of_cells, widths)).rstrip())
@@ -301,12 +301,13 @@ def results(folder: Records = Path("data/results"), /, csv: Path | None = None) 
         csv: Instead write a file with a row for each record in the folder and below, searches' trials too.
     """
     from setclr.data.writing import replacing
-    from setclr.experiments import records, summary
+    from setclr.experiments import summary
+    from setclr.recipes.registry import of_course
 
     if csv is None:
         print(summary(folder))
         return
-    table, damaged = records.everything(folder)
+    table, damaged = of_course("results --csv").everything(folder)
     with replacing(csv) as file:
         table.to_csv(file, index=False, lineterminator="\n")
     print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))

@@ -8,10 +8,9 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterable, Sized
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from collections.abc import Iterable, Sized
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -24,7 +23,7 @@ from setclr.checks import printable
 from setclr.data.writing import replacing
 from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
-from setclr.recipes.recipe import Recipe, completed, recipe_class
+from setclr.recipes.recipe import completed, recipe_class
 
 OF_IMAGES = {  # the measures in a table of records, by title: the row and the column of a record
     "raw pixels": ("raw pixels", "knn"), "untrained": ("untrained", "knn"), "**kNN**": ("trained", "knn"),
@@ -221,35 +220,6 @@ def summary(folder: Path) -> str:
     return "\n\n".join(["\n".join(table) for table in tables.values()] + [f"Left out: {x}" for x in damaged])
 
 
-def everything(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each record in a folder and all below it, and a line about each JSON file that is none.
-
-    The columns: record (its place in the folder), loss, data, pixels, seed, epochs, lr, device, threads,
-    torch, version, commit, draws, protocol, precision, diverged, and every accuracy in per cent, such as
-    "trained, knn". What a record lacks is empty. Raises FileNotFoundError if there are none.
-    """
-    rows, damaged = [], []
-    for path in sorted(folder.rglob("*.json")):
-        try:
-            one = read_record(path)
-        except ValueError as error:
-            damaged.append(str(error))
-            continue
-        device, _, threads = one.machine["device"].partition(", ")
-        row = {"record": path.relative_to(folder).with_suffix("").as_posix(), "loss": one.recipe["loss"],
-               "data": one.recipe["data"], "pixels": one.pixels, "seed": one.recipe["seed"],
-               "epochs": one.epochs, "lr": one.recipe["lr"], "device": device,
-               "threads": threads.removesuffix(" threads"), "torch": one.machine.get("torch"),
-               "version": one.version, "commit": one.commit, "draws": one.draws, "protocol": one.protocol,
-               "precision": one.precision, "diverged": one.diverged}  # fmt: skip
-        for name, measured in one.accuracy_percent.items():
-            row |= {f"{name}, {column}": value for column, value in measured.items()}
-        rows.append(row)
-    if not rows:
-        raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
-    return pd.DataFrame(rows).convert_dtypes(), damaged
-
-
 def line_of(cells: Iterable[str]) -> str:
     """A line of a Markdown table, whatever is in its cells: lines, strokes, HTML, escape codes are text."""
     inside = [re.sub(r"([\\|<])", r"\\\1", printable(cell)) for cell in cells]
@@ -296,50 +266,3 @@ def spread(values: list[float]) -> str:
     """The mean, and the standard deviation if the values differ, as text; "-" of no values."""
     x = pd.Series(values)
     return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "") if len(x) else "-"
-
-
-def ours(
-    recipe: Recipe, records: Iterable[Record], protocol: str = OWN, published: Collection[str] = ()
-) -> str:
-    """Mean ± standard deviation of the records of this recipe by this protocol, as text.
-
-    Their seed and folder of data may differ. The columns are those that were `published`. If none were,
-    they are those that the recipe's kind shows, linear and kNN of images, or all columns if none is there.
-    The text is "-" if there is no such record or column.
-
-    If records differ in the number of images, those on most images count, and of these first those on
-    the original pixels.
-    """
-    groups: dict[tuple[int, bool, str], list[dict]] = {}
-    for one in records:
-        by_this = one.diverged is None and (one.protocol, one.epochs) == (protocol, recipe.epochs)
-        if by_this and same_training(one.recipe, recipe):
-            pixels = one.pixels or "original"
-            source = (one.counts["train"], pixels == "original", pixels)
-            groups.setdefault(source, []).append(one.accuracy_percent["trained"])
-    if not groups:
-        return "-"
-    (count, _, pixels), runs = max(groups.items(), key=itemgetter(0))
-    columns = [name for name in dict.fromkeys(("linear", *runs[0])) if all(name in run for run in runs)]
-    named = [name for name in columns if name in (published or recipe.shown)]
-    columns = named if published else named or columns
-    if not columns:
-        return "-"
-    text = ", ".join(f"{name} {spread([run[name] for run in runs])}" for name in columns)
-    about = f"{count} {recipe.things}" + ("" if pixels == "original" else f", {pixels}")
-    return printable(f"{text} ({about})")
-
-
-def same_training(values: dict, recipe: Recipe) -> bool:
-    """Whether a record's recipe is this one, apart from the seed and the folder of its data.
-
-    If this recipe's precision is "auto", the record's may be any.
-    """
-    try:
-        recorded = Recipe.from_dict(values)
-    except ValueError:  # of another version
-        return False
-    kind, _, place = recorded.data.rpartition(":")
-    name = "pairs:" * (kind == "pairs") + place.rstrip("/").rsplit("/", 1)[-1]
-    precision = "auto" if recipe.precision == "auto" else recorded.precision
-    return replace(recorded, data=name, seed=recipe.seed, precision=precision) == recipe

@@ -67,6 +67,9 @@ class Collection(Protocol):
     """Sets of videos by name: functions of split, modality and root; a collection may lack them."""
     losses: Mapping[str, type]
     """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
+    ours: Callable[..., str]
+    """Our numbers of a recipe as text, from the recipe, records, a protocol and the published numbers; a
+    collection may lack it."""
 
 
 class Recipes(UserDict[str, Any]):
@@ -97,7 +100,8 @@ def collections() -> tuple[Collection, ...]:
 
 
 def of_course(what: str) -> Any:
-    """The module with what the course adds to the commands: `evaluate_all`, `page` and `search`.
+    """The module with what the course adds to the commands: `evaluate_all`, `page`, `search`
+    and `everything`.
 
     Raises ValueError, naming `what` needs it, with the remedy, where the course is not installed."""
     if not loaded(PAGES):

@@ -50,8 +50,15 @@ class Papers:
     def losses(self) -> "dict[str, type[Objective]]":
         from setclr_course.papers.baselines import DeepInfoMax, Rotation
         from setclr_course.papers.clusters import DeepCluster
+        from setclr_course.papers.supervised import Supervised
 
-        return {kind.__name__: kind for kind in (DeepCluster, Rotation, DeepInfoMax)}
+        return {kind.__name__: kind for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax)}
+
+    @property
+    def ours(self) -> "Callable[..., str]":
+        from setclr_course.search.recorded import ours
+
+        return ours
 
 
 PAPERS = Papers()

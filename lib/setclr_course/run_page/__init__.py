@@ -1,6 +1,7 @@
 """What the course adds to the commands (entry point group "setclr.pages").
 
-`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `search` is `setclr search`.
+`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `search` is `setclr search`,
+`everything` the table of `setclr results --csv`.
 """
 
 from setclr.extras import extra
@@ -11,5 +12,6 @@ with extra("lab"):
     from setclr_course.run_page.html_page import page
     from setclr_course.run_page.measured import evaluate_all
     from setclr_course.search import search
+    from setclr_course.search.recorded import everything
 
-__all__ = ["evaluate_all", "page", "search"]
+__all__ = ["evaluate_all", "everything", "page", "search"]

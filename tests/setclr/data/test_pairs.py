@@ -16,10 +16,11 @@ from torch.nn import functional as F
 from setclr import InfoNCE, data, evaluation, models, pretrain, views
 from setclr.data import ImageSet, paired, two_views
 from setclr.experiments import campaign, load_run, watch
-from setclr.experiments.records import ours, read_record
+from setclr.experiments.records import read_record
 from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
 from setclr.training import Interrupted
+from setclr_course.search.recorded import ours
 
 PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
 SHORT = ImageRecipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)

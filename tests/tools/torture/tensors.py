@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from setclr.losses import LOSSES, Supervised
+from setclr.losses import LOSSES
 from setclr_course.papers.collection import PAPERS
 
 CALLS = 40
@@ -111,7 +111,7 @@ def trial(seed: int, folder: Path) -> tuple[dict[str, int], list[str]]:
 
 def call(by: Drawn) -> tuple[str, Callable[[], Any], Any]:
     """What is called, in words; the call; and the embeddings that it is given."""
-    kind = by.choice([*LOSSES, *LOSSES, Supervised, *PAPERS.losses.values()])
+    kind = by.choice([*LOSSES, *LOSSES, *PAPERS.losses.values()])
     parameters = inspect.signature(kind).parameters.values()
     asked = {p.name: setting(by, p.default) for p in parameters if by.random() < 0.3}
     V, N = by.choice([2, 2, 2, 3, by.randint(1, 4)]), by.choice([2, 3, 4, 6, by.randint(0, 2)])

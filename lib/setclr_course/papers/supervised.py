@@ -16,7 +16,7 @@ class Supervised(Objective):
     z (V, N, E) is not normalised: it is the output of a classifier.
 
     >>> import torch
-    >>> from setclr.losses import Supervised
+    >>> from setclr_course.papers.supervised import Supervised
     >>> z, labels = torch.tensor([[[9.0, 0.0], [0.0, 9.0]]]), torch.tensor([0, 1])  # one view, two classes
     >>> round(Supervised()(z, labels).item(), 3)
     0.0
