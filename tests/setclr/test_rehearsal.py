@@ -56,28 +56,28 @@ def running(loss, extra: dict | None = None):
 
 @every_loss
 def test_forward_on_fake_cuda(loss):
-    V = views(loss, 3)
+    V, text = views(loss, 3), repr(loss)
     with FakeTensorMode():
-        loss = parse(repr(loss)).to("cuda")  # with what it learns
+        there = parse(text).to("cuda")  # with what it learns
         for dtype in (torch.float32, torch.bfloat16):
             z = torch.randn(V, 6, 5, device="cuda", dtype=dtype)
             for extra in batch(loss, "cuda", V):
                 with running(loss, extra), NothingWaits():
-                    loss(z, **extra)
+                    there(z, **extra)
         if loss.has_assignment:
             with running(loss):
-                loss.assignment(z)
+                there.assignment(z)
 
 
 @pytest.mark.parametrize("loss", [x for x in EVERY if not isinstance(x, WeightedSum)], ids=repr)
 def test_backward_on_the_meta_device(loss):
     """Where z has its gradient: two views, and as many as the loss takes."""
-    loss = parse(repr(loss)).to("meta")
+    there = parse(repr(loss)).to("meta")
     for V in {2, views(loss, 3)}:
         z = torch.randn(V, 6, 5, device="meta", requires_grad=True)
         for extra in batch(loss, "meta", V):
             with running(loss, extra):
-                loss.score(loss.batch(z, **extra)).backward()
+                there.score(there.batch(z, **extra)).backward()
 
 
 @pytest.mark.parametrize("name", [*PAPERS.losses])
