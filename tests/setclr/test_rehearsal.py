@@ -58,7 +58,8 @@ def running(loss, extra: dict | None = None):
 def test_forward_on_fake_cuda(loss):
     V, text = views(loss, 3), repr(loss)
     with FakeTensorMode():
-        there = parse(text).to("cuda")  # with what it learns
+        with torch.device("cuda"):
+            there = parse(text)  # with what it learns
         for dtype in (torch.float32, torch.bfloat16):
             z = torch.randn(V, 6, 5, device="cuda", dtype=dtype)
             for extra in batch(loss, "cuda", V):

@@ -35,7 +35,6 @@ TAKEN += "seeds and not --seeds."
 Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
 All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
 Runs = Annotated[Path, arg(help="Folder of the runs.")]
-INSTEAD = arg(help="Instead of the recipes' own.")
 OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
 Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
@@ -100,7 +99,8 @@ def data(
 
     others = {name: load for one in registry.collections() for name, load in one.data.items()}
     if not names:
-        print("\n".join([*data.NAMES, *others]))
+        more = (name for one in registry.collections() for name in getattr(one, "sets", ()))
+        print("\n".join([*data.NAMES, *more, *others]))
     for name in names:
         if name in others:
             sets = others[name](root, size or 224)
@@ -147,13 +147,10 @@ def pretrain(
 def campaign(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
     runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
-    device: Device = None, pixels: Pixels = "original",
-    data: Annotated[str | None, arg(help=f"Another data set for all of them: {SETS}.")] = None,
-    epochs: Annotated[int | None, INSTEAD] = None, batch: Annotated[int | None, INSTEAD] = None,
-    lr: Annotated[float | None, INSTEAD] = None, protocol: OfPaper = None, compiled: Compiled = "auto", *,
-    typed: str,
+    device: Device = None, pixels: Pixels = "original", protocol: OfPaper = None, compiled: Compiled = "auto",
+    *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
-    """Pretrain, evaluate and record all these recipes.
+    """Pretrain, evaluate and record all these recipes. Every field of a recipe is an option that changes it.
 
     Repeat the command to do what is left; several at once share the work.
 
@@ -161,27 +158,30 @@ def campaign(
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
     """
-    from setclr.experiments import campaign
+    from setclr.recipes.registry import of_course
 
-    wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
-    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    recipes, seeds = filtered(filter, seeds, all)
-    chosen = {name: replace(recipe, **changes) for name, recipe in recipes.items()}
+    recipes, seeds = filtered(filter, seeds, all, fields)
     how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
-    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, **how):
+    where = runs, results, root, device, pixels, typed
+    failed = 0
+    for line in of_course("campaign").campaign(recipes, seeds, *where, **how):
         print(line, flush=True)
+        failed += getattr(line, "failed", False)
+    if failed:
+        raise ValueError(f"{failed} of {len(recipes) * len(seeds)} runs failed; the lines above say why")
 
 
 def search(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     runs: Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
-    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, typed: str,
+    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
     """Find the best learning rate and hyperparameter of each recipe on validation images.
 
     These are held out of the training images. Then train with the best settings on all training images,
     with every seed, and measure on the test images. Last, train all values of the hyperparameter with
-    three seeds. Repeat the command to do what is left; several at once share the work.
+    three seeds. Repeat the command to do what is left; several at once share the work. Every field of a
+    recipe is an option that changes it.
 
     Args:
         seeds: Seeds of the runs with the best settings.
@@ -189,7 +189,7 @@ def search(
     """
     from setclr.recipes import registry
 
-    recipes, seeds = filtered(filter, seeds, all)
+    recipes, seeds = filtered(filter, seeds, all, fields)
     search = registry.of_course("search").search
     for line in search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
         print(line, flush=True)
@@ -282,7 +282,7 @@ def embed(
 
 
 def export(run: Run, /, out: Path | None = None) -> None:
-    """Write the encoder's weights for torchvision or timm.
+    """Write the encoder's weights for torchvision, timm or torch, and print the lines that load them.
 
     Args:
         out: The file; None: RUN/encoder.pt.
@@ -290,8 +290,7 @@ def export(run: Run, /, out: Path | None = None) -> None:
     from setclr.experiments import export, load_run
 
     loaded, out = load_run(run), out or folder_of(run) / "encoder.pt"
-    export(loaded, out)
-    print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
+    print(export(loaded, out))
 
 
 def results(folder: Records = Path("data/results"), /, csv: Path | None = None) -> None:
@@ -330,11 +329,13 @@ def named(words: tuple[str, ...]) -> list[str]:
 
 
 def filtered(
-    filter: str, seeds: tuple[int, ...], all_of_them: bool = False
+    filter: str, seeds: tuple[int, ...], all_of_them: bool = False, fields: Any = None
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The recipes and seeds that a campaign's filter selects.
+    """The recipes, with the `fields` that are not None instead of their own, and seeds that a campaign's
+    filter selects.
 
-    Raises ValueError if there are none, or if it selects all recipes without `all_of_them`.
+    Raises ValueError if there are none, if it selects all recipes without `all_of_them`, or for a field that
+    one of them lacks.
     """
     from setclr.recipes import RECIPES
 
@@ -347,4 +348,8 @@ def filtered(
     if len(names) == len(RECIPES) and not all_of_them:
         took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
         raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
-    return {name: RECIPES[name] for name in names}, seeds
+    changes = {name: value for name, value in vars(fields).items() if value is not None} if fields else {}
+    for name in names:
+        if lacking := [field for field in changes if not hasattr(RECIPES[name], field)]:
+            raise ValueError(f"{lacking[0]} must be left out for {name}, which is of {RECIPES[name].things}")
+    return {name: replace(RECIPES[name], **changes) for name in names}, seeds

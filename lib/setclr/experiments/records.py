@@ -160,12 +160,13 @@ def record(
     if run.recipe is None:
         raise ValueError("run must have a recipe to be recorded, got a Trainer's run without one")
     more: dict[str, Any] = {run.recipe.things: counts, **library()}
+    recipe = run.recipe.to_dict() | ({"loss": run.own_loss} if run.own_loss else {})
     filled = Record(
         accuracy_percent={row: values.dropna().round(2).to_dict() for row, values in table.iterrows()},
         epochs=len(run.rows), training_seconds=round(sum(row["seconds"] for row in run.rows), 1),
         pixels=None if run.recipe.kind == "graph" else source, protocol=protocol,
         precision=run.precision or "float32",  # first weights have none
-        compiled=run.compiled, draws=run.draws, recipe=run.recipe.to_dict(), evaluated_with=command,
+        compiled=run.compiled, draws=run.draws, recipe=recipe, evaluated_with=command,
         history=run.rows, machine=describe_machine(run.encoder), diverged=diverged, **more,
     )  # fmt: skip
     contents = {name: value for name, value in asdict(filled).items() if value is not None}

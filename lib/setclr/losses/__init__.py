@@ -7,6 +7,7 @@ from setclr.losses.contrast import InfoNCE, NTLogistic, SigLIP, SupCon
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
+from setclr.losses.own import Own, objective
 from setclr.losses.parsing import read
 from setclr.losses.quadratic import QARe
 from setclr.losses.relatives import (
@@ -27,7 +28,7 @@ LOSSES = (LinearAssignment, Triplet, NTLogistic, SigLIP, InfoNCE, SupCon, Sparse
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Objective", "SetLoss", "check_labels", "learnable", "parse"]
+__all__ = [*BY_NAME, "Objective", "Own", "SetLoss", "check_labels", "learnable", "objective", "parse"]
 
 
 def class_named(name: str) -> type[Objective]:

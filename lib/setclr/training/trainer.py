@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import default_device, folder, integer
-from setclr.losses import Objective, check_labels
+from setclr.losses import check_labels, objective
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import generator_of, seeded_globals
 from setclr.training import checkpoint, devices, distributed
@@ -84,7 +84,8 @@ class Trainer:
         source: what is contrasted, and its views: `ImageViews`, `LoaderViews` or another `Source`.
         encoder, head: any modules, from a group of views to (N, D), for images (N, C, H, W) float32 in
             [0, 1], and (M, D) -> (M, E). Their batch norms see all views of one size together.
-        loss: a loss of embeddings z (V, N, E), or a baseline. Its own parameters are trained, too.
+        loss: a loss of embeddings z (V, N, E), or a baseline; or any module or function of z, or of two views
+            (N, E), see `losses.Own`. Its own parameters are trained, too.
         optimiser: holds all learning parameters of encoder, head, predictor and loss; its lr is the peak.
             None: Adam with lr 1e-3.
         epochs, seed: as in a Recipe.
@@ -99,12 +100,13 @@ class Trainer:
     """
 
     def __init__(
-        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Objective,
+        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Callable,
         optimiser: torch.optim.Optimizer | None = None, *, epochs: int = 20, batch: int | Batching = 128,
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
         default_device()
+        loss = objective(loss)
         sources.check_parts(source, encoder, head, loss, optimiser, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)

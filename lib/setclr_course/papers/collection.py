@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from setclr.data_sets import DataSet
 from setclr.recipes.registry import Published
 from setclr_course.papers.rows import rows
 
@@ -39,6 +40,12 @@ class Papers:
         from setclr_course.papers.protocols import PROTOCOLS
 
         return PROTOCOLS
+
+    # 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. All left views come first:
+    # `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and saved like photo-patches.
+    sets: Mapping[str, DataSet] = {
+        "stereo-patches": DataSet("setclr_course.papers.stereo:stereo_set", side=32, mirror="together")
+    }
 
     @cached_property
     def videos(self) -> "dict[str, Callable[[str, str, str | Path], VideoSet]]":

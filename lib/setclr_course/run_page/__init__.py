@@ -1,7 +1,7 @@
 """What the course adds to the commands (entry point group "setclr.pages").
 
-`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `search` is `setclr search`,
-`everything` the table of `setclr results --csv`.
+`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `campaign` and
+`search` are the commands of these names, `everything` the table of `setclr results --csv`.
 """
 
 from setclr.extras import extra
@@ -12,6 +12,7 @@ with extra("lab"):
     from setclr_course.run_page.html_page import page
     from setclr_course.run_page.measured import evaluate_all
     from setclr_course.search import search
+    from setclr_course.search.campaigns import campaign
     from setclr_course.search.recorded import everything
 
-__all__ = ["evaluate_all", "everything", "page", "search"]
+__all__ = ["campaign", "evaluate_all", "everything", "page", "search"]

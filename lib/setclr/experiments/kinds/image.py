@@ -33,7 +33,7 @@ from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_name
 from setclr.experiments.kinds import SPLITS
 from setclr.experiments.run import Features, OnEpoch, Run, with_untrained
 from setclr.recipes.image import ImageRecipe
-from setclr.training.source import ImageViews
+from setclr.training.source import ImageViews, check_set
 from setclr.views.pixels import grey
 
 
@@ -49,7 +49,7 @@ def load(recipe: ImageRecipe, root: str | Path) -> ImageSet:
 
 
 def channels(data: ImageSet) -> int:
-    return data.images.shape[1]
+    return check_set(data).images.shape[1]
 
 
 def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
@@ -298,9 +298,8 @@ def side_of(run: Run) -> int:
     recipe = run.recipe
     if recipe is None:
         raise ValueError("size must be given: the run has no recipe that would say it; add size=S")
-    side = recipe.view_size or recipe.size or data_of.known(recipe.data).side
-    if side is None:
+    if recipe.side is None:
         what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
         unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
         raise ValueError(f"size must be given: {unknown}; add --size S")
-    return side
+    return recipe.side
