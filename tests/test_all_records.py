@@ -8,9 +8,8 @@ from notebook_tools import ROOT
 from scipy import stats
 
 from setclr.cli import main
-from setclr.experiments.records import spread
 from setclr.recipes import PUBLISHED
-from setclr_course.search.recorded import everything
+from setclr_course.search.recorded import everything, spread
 from setclr_course.search.statistics import paired
 
 RESULTS = ROOT / "data" / "results"

@@ -6,7 +6,8 @@ once.
 
 import shlex
 import warnings
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,6 +37,9 @@ Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
 All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
 Runs = Annotated[Path, arg(help="Folder of the runs.")]
 OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
+SKIP = "Leave out image and video files that cannot be read; the last lines name them. A run goes on without "
+SKIP += "files that were removed since it began."
+Skip = Annotated[bool, arg(help=SKIP)]
 Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
@@ -85,8 +89,9 @@ def describe(name: str) -> None:
 
 
 def data(
-    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False
-) -> None:
+    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False,
+    skip_damaged: Skip = False,
+) -> None:  # fmt: skip
     """List the data sets, or load some and describe them.
 
     Args:
@@ -106,9 +111,10 @@ def data(
             sets = others[name](root, size or 224)
         else:
             streamed = verify and data.known(name).in_files
-            sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
-            with suppress(FileNotFoundError):  # a folder without test images
-                sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
+            with skipped(skip_damaged):
+                sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
+                with suppress(FileNotFoundError):  # a folder without test images
+                    sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
         for split, images in sets.items():
             print(f"{name} {split}: {images!r}")
 
@@ -117,7 +123,7 @@ def pretrain(
     recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: Root = Path("data"),
     device: Device = None, resume: bool = True, workers: int | None = None,
     compiled: Compiled = "auto", deterministic: bool = False, keep_every: int | None = None,
-    knn_every: int | None = None, *, fields: "Recipe",
+    knn_every: int | None = None, skip_damaged: Skip = False, *, fields: "Recipe",
 ) -> None:  # fmt: skip
     """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
 
@@ -134,7 +140,7 @@ def pretrain(
     from setclr.recipes.recipe import recipe_class
     from setclr.training.distributed import joined, rank
 
-    with joined(device) as own:
+    with joined(device) as own, skipped(skip_damaged):
         wanted = recipe_class(fields.kind)(**asdict(fields))
         run = experiments.pretrain(
             wanted, out, resume, root, own, experiments.watch(wanted, root, knn_every), workers,
@@ -148,7 +154,7 @@ def campaign(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
     runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
     device: Device = None, pixels: Pixels = "original", protocol: OfPaper = None, compiled: Compiled = "auto",
-    *, fields: Any, typed: str,
+    skip_damaged: Skip = False, *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
     """Pretrain, evaluate and record all these recipes. Every field of a recipe is an option that changes it.
 
@@ -164,9 +170,10 @@ def campaign(
     how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
     where = runs, results, root, device, pixels, typed
     failed = 0
-    for line in of_course("campaign").campaign(recipes, seeds, *where, **how):
-        print(line, flush=True)
-        failed += getattr(line, "failed", False)
+    with skipped(skip_damaged):
+        for line in of_course("campaign").campaign(recipes, seeds, *where, **how):
+            print(line, flush=True)
+            failed += getattr(line, "failed", False)
     if failed:
         raise ValueError(f"{failed} of {len(recipes) * len(seeds)} runs failed; the lines above say why")
 
@@ -199,8 +206,8 @@ def evaluate(
     run: Run, /, root: Root = Path("data"), device: Device = None,
     record: Path | None = None, all: bool = False, pixels: Pixels = "original",
     protocol: Annotated[str, arg(help=f"How it is measured: {PROTOCOLS}.")] = "setclr",
-    data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None, *,
-    typed: str,
+    data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None,
+    skip_damaged: Skip = False, *, typed: str,
 ) -> None:  # fmt: skip
     """Measure a run beside an untrained encoder: images by kNN and a linear probe, graphs by an SVM, videos
     by retrieval and a linear probe.
@@ -231,6 +238,7 @@ def evaluate(
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
+        stack.enter_context(skipped(skip_damaged))
         loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
         train, test, split, note = measured_on(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
@@ -300,16 +308,27 @@ def results(folder: Records = Path("data/results"), /, csv: Path | None = None) 
         csv: Instead write a file with a row for each record in the folder and below, searches' trials too.
     """
     from setclr.data.writing import replacing
-    from setclr.experiments import summary
     from setclr.recipes.registry import of_course
 
+    course = of_course("results")
     if csv is None:
-        print(summary(folder))
+        print(course.summary(folder))
         return
-    table, damaged = of_course("results --csv").everything(folder)
+    table, damaged = course.everything(folder)
     with replacing(csv) as file:
         table.to_csv(file, index=False, lineterminator="\n")
     print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))
+
+
+@contextmanager
+def skipped(skip: bool) -> Iterator[None]:
+    """`data.skip_damaged`; afterwards a line says what is wrong with each file that was left out."""
+    from setclr.data import skip_damaged
+
+    with skip_damaged(skip) as left:
+        yield
+    for problem in left:
+        print(f"left out: {problem}")
 
 
 def folder_of(run: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Records: the results of runs as JSON files that name the source of their numbers, and tables of them.
+"""Records: the results of runs as JSON files that name the source of their numbers.
 
 A record is read back whole, or a ValueError says what is wrong with it.
 """
@@ -6,9 +6,8 @@ A record is read back whole, or a ValueError says what is wrong with it.
 import json
 import os
 import platform
-import re
 import subprocess
-from collections.abc import Iterable, Sized
+from collections.abc import Sized
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -25,10 +24,6 @@ from setclr.evaluation.protocols import OWN
 from setclr.experiments.run import Run
 from setclr.recipes.recipe import completed, recipe_class
 
-OF_IMAGES = {  # the measures in a table of records, by title: the row and the column of a record
-    "raw pixels": ("raw pixels", "knn"), "untrained": ("untrained", "knn"), "**kNN**": ("trained", "knn"),
-    "**linear**": ("trained", "linear"),
-}  # fmt: skip
 OLDER = {"protocol": OWN, "precision": "float32"}  # for older records that lack these fields
 
 
@@ -193,77 +188,3 @@ def library() -> dict[str, str]:
     except (OSError, subprocess.CalledProcessError):
         commit = {}
     return {"version": setclr.__version__} | commit
-
-
-def summary(folder: Path) -> str:
-    """The records of a folder as Markdown tables, one for each set of measures.
-
-    Seeds of one recipe share a line, as mean ± standard deviation. The first column is the name of their
-    files, without the seed. Runs that diverged are left out. Damaged records are left out, too, and
-    lines below the table say so.
-
-    Raises FileNotFoundError if the folder holds no records.
-    """
-    lines: dict[tuple, dict[Path, Record]] = {}  # the records of a line by what they share
-    records, damaged = read_records(folder)
-    for path, one in records.items():
-        recipe = tuple(sorted((name, x) for name, x in one.recipe.items() if name != "seed"))
-        shared = (recipe, one.precision, one.pixels, one.machine["device"], one.protocol)
-        if one.diverged is None:
-            lines.setdefault((*shared, *one.counts.items()), {})[path] = one
-    if not lines and not damaged:
-        raise FileNotFoundError(f"{folder}: no records there; setclr evaluate RUN --record FILE makes one")
-    tables: dict[tuple, list[str]] = {}
-    for runs in lines.values():
-        cells = cells_of(runs)
-        table = tables.setdefault(tuple(cells), [line_of(cells), "|---" * len(cells) + "|"])
-        table.append(line_of(cells.values()))
-    return "\n\n".join(["\n".join(table) for table in tables.values()] + [f"Left out: {x}" for x in damaged])
-
-
-def line_of(cells: Iterable[str]) -> str:
-    """A line of a Markdown table, whatever is in its cells: lines, strokes, HTML, escape codes are text."""
-    inside = [re.sub(r"([\\|<])", r"\\\1", printable(cell)) for cell in cells]
-    return f"| {' | '.join(inside)} |"
-
-
-def cells_of(records: dict[Path, Record]) -> dict[str, str]:
-    """The cells, by their titles, of the table's line for records that differ only in their seed."""
-    runs = list(records.values())
-    names = dict.fromkeys(re.sub(r"-seed\d+$", "", path.stem) for path in records)
-    first, recipe = runs[0], runs[0].recipe
-    place = "/".join(recipe["data"].removeprefix("folder:").split("/")[-2:])
-    about = {"data": place, first.things: str(first.counts["train"])}
-    about |= {} if first.pixels is None else {"pixels": first.pixels}
-    own = first.protocol == OWN
-    how = f"{recipe['encoder']}, {first.epochs}, {first.precision}{'' if own else f', by {first.protocol}'}"
-    cells = {"record": ", ".join(names), ", ".join(about): ", ".join(about.values())}
-    cells |= {"loss": recipe["loss"], "encoder, epochs, precision": how}
-    for title, (row, kind) in measures_of(first).items():
-        column = column_of(first.accuracy_percent.get(row, {}), kind)
-        measured = [one.accuracy_percent.get(row, {}) for one in runs]
-        cells[title] = spread([one[column] for one in measured if column in one])
-    # The papers' recipes train for hours beside other work, so their seconds do not measure speed.
-    seconds = f"up to {max(one.training_seconds for one in runs):.0f} s, " if own else ""
-    seeds = ", ".join(str(one.recipe["seed"]) for one in runs)
-    return cells | {"seeds": seeds, "training": seconds + first.machine["device"]}
-
-
-def measures_of(record: Record) -> dict[str, tuple[str, str]]:
-    """The titles of a record's measures in a table, and the row and column of each in the record."""
-    if record.things == "images":
-        return OF_IMAGES
-    rows = {row: record.accuracy_percent.get(row, {}) for row in ("untrained", "trained")}
-    return {f"**{column}**" if row == "trained" else f"{row}, {column}": (row, column)
-            for row, measured in rows.items() for column in measured}  # fmt: skip
-
-
-def column_of(measured: dict[str, float], kind: str) -> str | None:
-    """The column for "knn" or "linear": of that name, or else the kNN of most neighbours; or None."""
-    return kind if kind in measured else next((c for c in reversed(measured) if c.startswith(kind)), None)
-
-
-def spread(values: list[float]) -> str:
-    """The mean, and the standard deviation if the values differ, as text; "-" of no values."""
-    x = pd.Series(values)
-    return f"{x.mean():.1f}" + (f" ± {x.std():.1f}" if x.nunique() > 1 else "") if len(x) else "-"

@@ -18,6 +18,8 @@ from torch import nn
 
 from setclr import models as models_of
 from setclr.checks import folder, integer
+from setclr.data.folders import LEFT_OUT
+from setclr.data.folders import skip_damaged as skipping
 from setclr.experiments import weights
 from setclr.experiments.kinds import first_alone, kind_of, measured_on
 from setclr.losses import objective
@@ -26,7 +28,7 @@ from setclr.seeding import drawing, seeded
 from setclr.training import checkpoint
 from setclr.training.checkpoint import REMEDY, line_of
 from setclr.training.devices import Machine, choose_device
-from setclr.training.distributed import from_first
+from setclr.training.distributed import from_first, rank
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.source import Batching
@@ -135,6 +137,7 @@ def pretrain(
     device: str | None = None, on_epoch: OnEpoch | None = None,
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
     data: Any = None, keep_every: int | None = None, models: Models | None = None, loss: Any = None,
+    skip_damaged: bool = False,
 ) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
@@ -161,6 +164,8 @@ def pretrain(
             names it.
         models: your own encoder and head instead of those that the recipe names; they are trained in place.
             `load_run` takes them, too.
+        skip_damaged: leave out files that cannot be read; out/left-out.txt names them. A run goes on without
+            files that have been removed since, from its last whole epoch.
         loss: your own module or function instead of the recipe's (`losses.Own`). Its record names its class.
 
     Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
@@ -188,9 +193,13 @@ def pretrain(
             raise ValueError(
                 f"{out}: holds a run of another loss ({got}); choose another out=, or resume=False"
             )
-        if run is None or not run.finished:
+        if run is None or len(run.rows) < recipe.epochs:
             kind = kind_of(recipe)
-            data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
+            with skipping(skip_damaged) as left:
+                data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
+            if out and left and rank() == 0:
+                out.mkdir(parents=True, exist_ok=True)
+                (out / "left-out.txt").write_text("\n".join([*left, ""]))
             if run is None:
                 run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
@@ -200,7 +209,7 @@ def pretrain(
             more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, "loss": loss}
             trainer = run.trainer(data, where, run.precision, **more)
             if state:
-                trainer.load_state_dict(state, str(out))
+                trainer.load_state_dict(state, str(out), fewer=skip_damaged or LEFT_OUT.get() is not None)
             del state
             scheduled = partial(loss_schedule.apply, trainer.loss, recipe.loss_schedule)
 
@@ -341,12 +350,15 @@ def refuse_other_recipe(
 ) -> None:  # fmt: skip
     """Raises ValueError with the differences if the run in `out` has another recipe.
 
-    `moved`: data of your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
+    More epochs are wanted of a recipe whose settings do not change with time: it goes on. `moved`: data of
+    your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
     must be the `used` precision; None: the stored recipe's.
     """
     there, now = stored.to_dict(), wanted.to_dict()
     if moved and all(":" in data or data.endswith(".pt") for data in (stored.data, wanted.data)):
         del now["data"]  # the trainer compares what they are
+    if is_constant(wanted) and stored.epochs < wanted.epochs:  # the epochs so far are the same
+        del now["epochs"]
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
@@ -355,3 +367,8 @@ def refuse_other_recipe(
             remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
         problem = f"{out}: holds a run of another recipe ({'; '.join(different)})"
         raise ValueError(f"{problem}; choose another {argument}=, or {remedy}")
+
+
+def is_constant(recipe: Recipe) -> bool:
+    """Whether no setting is a function of the number of epochs."""
+    return (recipe.schedule, recipe.key_schedule) == ("constant", "constant")

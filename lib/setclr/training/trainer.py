@@ -287,6 +287,8 @@ class Trainer:
             "keys": keys and (keys.momentum, keys.schedule, keys.queue),
             "optimiser": type(self.optimiser).__name__,
         }  # fmt: skip
+        if self.lr_schedule.shape == "constant" and (not keys or keys.schedule == "constant"):
+            del given["epochs"]  # a run may go on for longer
         for i, group in enumerate(self.optimiser.param_groups):
             given |= {f"{k}{f' of group {i}' * bool(i)}": x for k, x in group.items() if k not in NO_SETTINGS}
         return {name: re.sub(" at 0x[0-9a-f]+", "", repr(x)) for name, x in given.items()}  # of this process
@@ -301,11 +303,16 @@ class Trainer:
         """Where weights and buffers hold NaN or inf."""
         return set(checkpoint.not_finite({name: part.state_dict() for name, part in self._parts().items()}))
 
-    def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
+    def load_state_dict(self, state: dict, where: str = "the checkpoint", fewer: bool = False) -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
+
+        `fewer`: the data may have lost some things since; the run then goes on from its last whole epoch.
 
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
+        if fewer and state.get("data", self.digest) != self.digest:
+            done = len(state["history"]) * self.steps
+            state = {**state, "data": self.digest, "step": done, "values": torch.empty(0)}
         self._refuse_other_run(state, where)
         checkpoint.load(self._parts(), state, where)
         for weight, moments in self.optimiser.state.items():
@@ -332,7 +339,8 @@ class Trainer:
         for other, complaint in (
             ("optimiser" not in state,
              "was saved without its optimiser, or by one of the first versions; take a whole one"),
-            (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
+            (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore "
+             "the data, or skip_damaged=True goes on without what is gone"),
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
             (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),

@@ -1,7 +1,8 @@
 """What the course adds to the commands (entry point group "setclr.pages").
 
 `evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `campaign` and
-`search` are the commands of these names, `everything` the table of `setclr results --csv`.
+`search` are the commands of these names, `summary` and `everything` the tables of
+`setclr results`.
 """
 
 from setclr.extras import extra
@@ -13,6 +14,6 @@ with extra("lab"):
     from setclr_course.run_page.measured import evaluate_all
     from setclr_course.search import search
     from setclr_course.search.campaigns import campaign
-    from setclr_course.search.recorded import everything
+    from setclr_course.search.recorded import everything, summary
 
-__all__ = ["campaign", "evaluate_all", "everything", "page", "search"]
+__all__ = ["campaign", "evaluate_all", "everything", "page", "search", "summary"]

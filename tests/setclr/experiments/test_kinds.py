@@ -21,7 +21,7 @@ from torch_geometric.nn import global_mean_pool
 from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import svm
-from setclr.experiments import Run, embed_folder, evaluate, load_run, pretrain, summary, watch
+from setclr.experiments import Run, embed_folder, evaluate, load_run, pretrain, watch
 from setclr.experiments.kinds import kind_of
 from setclr.graphs import GraphSet, GraphViews, load_graphs
 from setclr.losses import InfoNCE, SupCon, parse
@@ -30,6 +30,7 @@ from setclr.training import ImageViews, LoaderViews, Machine, Trainer, checkpoin
 from setclr.video import VideoSet
 from setclr.views import preset
 from setclr_course.search.campaigns import campaign
+from setclr_course.search.recorded import summary
 
 INFONCE = "InfoNCE(temperature=0.2)"
 RECIPES: dict[str, Recipe] = {
