@@ -94,6 +94,6 @@ def trained(start: tuple[float, ...], way: str, step: int) -> np.ndarray:
 
 def moved(seen: np.ndarray, at: tuple[int, int], x: float, y: float) -> list[int]:
     """One point is dragged: training begins anew from where all points are seen."""
-    angles = np.rint(seen).astype(int) % 360
+    angles = np.floor(seen + 0.5).astype(int) % 360  # as its twin rounds a half
     angles[at] = plane.angle_at(x, y)[0]
     return [*angles.ravel().tolist(), 0]
