@@ -6,10 +6,12 @@ export const [BLUE, VERMILION, GREEN, PURPLE] = ["#0072b2", "#d55e00", "#009e73"
 export const [ORANGE, SKY, BLACK, YELLOW] = ["#e69f00", "#56b4e9", "#000000", "#f0e442"];
 export const [OCHRE, PINE, MIST] = ["#9a6a00", "#00734f", "#cfe6f6"];
 export const FIELD = ["#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6"]; // vermilion to blue, pale: the four bands of a machine
-export const OF_LOSS = {
-  InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, QARe: PURPLE, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION,
-};
 export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"]; // of the photographs
+export const PLACES = NAMES.map((_, k) => k);
+export const PAIRS = PLACES.flatMap((i) => PLACES.map((j) => [i, j])); // row by row, the cells of their table
+
+// Where things are whose controls are called after them, "cat x" and "cat y".
+export const placed = (values, names) => names.map((name) => [values[`${name} x`], values[`${name} y`]]);
 
 // What is said, with numbers of six figures, null where they are not finite.
 function plain(x) {
@@ -62,13 +64,18 @@ class Plot {
   }
 
   bars(places, heights, { wide = 0.8, base = 0, flat, ...look }) {
-    const ends = (half, values) => zip(places.map((x) => x + half), values).map(([x, y]) => (flat ? [y, x] : [x, y]));
+    const ends = (half, values) => zip(list(places).map((x) => x + half), values).map(([x, y]) => (flat ? [y, x] : [x, y]));
     return this.boxes(ends(-wide / 2, base), ends(wide / 2, heights), look);
   }
 
   cells(values, { low = 0, high = 1, words } = {}) {
     const shade = (value) => Math.min(Math.trunc(40 * Math.min(Math.max((value - low) / (high - low) || 0, 0), 1)), 39);
-    return this.add("cells", { shades: values.flat().map(shade), columns: values[0].length, at: [0, 0], words });
+    const columns = values[0].length;
+    const cells = this.add("cells", { shades: values.flat().map(shade), columns, at: [0, 0], words });
+    const cell = (i, j) => cells(columns * i + j);
+    const row = (i) => cells(...values[i].map((_, j) => columns * i + j));
+    const column = (j) => cells(...values.map((_, i) => columns * i + j));
+    return { cell, row, column };
   }
 
   frames(where, { colour = VERMILION, width = 2 } = {}) {
@@ -82,14 +89,16 @@ class Plot {
   }
 
   // What colours mean: words in their colours, below one another in the lower right corner.
-  key(entries) {
+  key(...entries) {
     const how = { anchor: "end", rise: "bottom", right: -4, bold: true, halo: true, within: true };
     entries.forEach(([said, colour], k) => {
       this.text(1, 0, said, { colour, up: 3 + 17 * (entries.length - 1 - k), ...how });
     });
   }
 
-  handle(name, at, { moves = [name], way = ["plane"], label = name, to, ...more } = {}) {
+  // It moves the control of its name, or in a plane those of its place.
+  handle(name, at, { way = ["plane"], moves, label = name, to, ...more } = {}) {
+    moves ??= way[0] === "plane" ? [`${name} x`, `${name} y`] : [name];
     this.page.handles[name] = { plot: this.number, at, way, label, moves, ...given(more) };
     if (to) this.page.ways[name] = to;
   }

@@ -1,5 +1,5 @@
 // matching_game.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLACK, fixed, GREY, INK, NAMES, Page, WHITE, YELLOW } from "./scene.js";
+import { BLACK, fixed, GREY, INK, NAMES, Page, PAIRS, placed, PLACES, WHITE, YELLOW } from "./scene.js";
 
 const CIRCLES = [
   [-0.27425, -0.26496], [1.22698, -0.10013], [0.14025, 0.76963],
@@ -9,21 +9,20 @@ const SQUARES = [
   [0.32973, -0.9], [0.85155, 0.57343], [0.26329, -0.34685],
   [-1.49728, -0.11592], [1.35958, -0.72971], [-0.77405, -0.13709],
 ];
-const EACH = [0, 1, 2, 3, 4, 5];
 const SHORTEST = [2, 4, 1, 3, 0, 5];
 const far = ([x, y], [u, v]) => Math.hypot(x - u, y - v);
 const DISTANCE = CIRCLES.map((circle) => SQUARES.map((square) => far(circle, square)));
 const before = (i, j) => SQUARES[j].map((end, k) => end + (0.17 * (CIRCLES[i][k] - end)) / DISTANCE[i][j]);
 const length = (columns) => columns.reduce((long, j, i) => long + DISTANCE[i][j], 0);
-const [TRUE, BEST] = [length(EACH), length(SHORTEST)];
+const [TRUE, BEST] = [length(PLACES), length(SHORTEST)];
 
 export function seen(values, [, one, two]) {
-  const ends = NAMES.map((name) => [values[`${name} x`], values[`${name} y`]]);
+  const ends = placed(values, NAMES);
   const nearest = (fars) => fars.indexOf(Math.min(...fars));
   const mine = ends.map((end) => nearest(SQUARES.map((square) => far(end, square))));
   const twice = NAMES.filter((_, j) => mine.filter((other) => other === j).length > 1);
   const long = length(mine);
-  const shown = EACH.slice(0, values.shown);
+  const shown = PLACES.slice(0, values.shown);
 
   const page = new Page();
   const asked = `● view 1, ■ view 2: your lines are ${fixed(long)} long`;
@@ -38,21 +37,22 @@ export function seen(values, [, one, two]) {
   const squares = plane.dots(SQUARES, { sign: "■", size: 13 });
   plane.dots(ends, { size: 8 });
   NAMES.forEach((name, i) => {
-    const snap = EACH.map((j) => before(i, j).map((x) => Math.round(x / 0.05) * 0.05));
-    plane.handle(name, ends[i], { moves: [`${name} x`, `${name} y`], label: `the line of ${name}`, snap });
+    const snap = PLACES.map((j) => before(i, j).map((x) => Math.round(x / 0.05) * 0.05));
+    plane.handle(name, ends[i], { label: `the line of ${name}`, snap });
   });
 
   const title = "distance d of ● and ■: smaller is closer";
   const sides = { ...NAMES.map((name) => `${name} ●`) };
   const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: sides });
-  table.photographs(EACH.map((j) => [j, -1]), two, 0.8);
+  table.photographs(PLACES.map((j) => [j, -1]), two, 0.8);
   const words = DISTANCE.flat().map((d) => fixed(d));
-  const cells = table.cells(DISTANCE, { low: 2.8, high: 0, words });
+  const { cell } = table.cells(DISTANCE, { low: 2.8, high: 0, words });
   table.frames(mine.map((j, i) => [i, j]), { colour: INK, width: 2.5 });
-  DISTANCE.forEach((row, i) => row.forEach((d, j) => {
+  for (const [i, j] of PAIRS) {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];
-    page.link(`● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(d)}`, [cells(6 * i + j), ...reached], [circles(i), squares(j)]);
-  }));
+    const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(DISTANCE[i][j])}`;
+    page.link(said, [cell(i, j), ...reached], [circles(i), squares(j)]);
+  }
 
   const yticks = { 0: `shortest ${fixed(BEST)}`, 1: `your lines ${fixed(long)}`, 2: `true pairs ${fixed(TRUE)}` };
   const bars = page.plot("bars", [0, 14], [-0.5, 2.5], { yticks, frame: "" });

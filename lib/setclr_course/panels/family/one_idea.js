@@ -1,7 +1,8 @@
 // one_idea.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { fixed, general, NAMES, Page } from "./scene.js";
+import { fixed, general, NAMES, Page, PAIRS } from "./scene.js";
+import { sum, unit } from "./inner.js";
 import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
-import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit, whole } from "./plane.js";
+import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, whole } from "./plane.js";
 
 const STEP = (0.16 * 180) / Math.PI; // the farthest that a point turns in one
 const USUAL = 0.4; // the softness in training
@@ -45,11 +46,9 @@ export function seen(values, cast) {
   const drawn = drawPlane(page, x, share, `drag ● and ■; thick is ${bright}, orange to the partner`, cast);
   const below = `framed: the true pairs; bright: ${bright}`;
   const table = drawTable(page, "table", share, FINDINGS[way], cast, below);
-  share.forEach((row, i) => {
-    row.forEach((part, j) => {
-      page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(part)}`, [table.cell(i, j)], pair(drawn, i, j));
-    });
-  });
+  for (const [i, j] of PAIRS) {
+    page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(share[i][j])}`, [table.cell(i, j)], pair(drawn, i, j));
+  }
   POINTS.forEach(([view, i], k) => {
     page.link(NAMES[i], [drawn.views[view](i)], [view ? table.column(i) : table.row(i)]);
     const to = (u, v) => [...angles.map((angle, p) => (p === k ? angleAt(u, v) : whole(angle))), 0];
@@ -58,7 +57,7 @@ export function seen(values, cast) {
   });
 
   const found = share.filter((row, i) => row.every((part, j) => i === j || row[i] > part + 1e-9)).length;
-  const mean = share.reduce((sum, row, i) => sum + row[i], 0) / 6;
+  const mean = sum(share.map((row, i) => row[i])) / 6;
   const zeros = share.flat().filter((part) => part === 0).length - 6;
   const what =
     way === "support vectors"

@@ -1,15 +1,16 @@
 // side_by_side.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { fixed, general, NAMES, OF_LOSS, Page } from "./scene.js";
+import { BLACK, BLUE, fixed, general, GREEN, NAMES, ORANGE, Page, PAIRS, SKY, VERMILION } from "./scene.js";
+import { unit } from "./inner.js";
 import { cosines, groco, infoNce, iotBoth, linearAssignment, mmcl, sparseClr } from "./losses.js";
-import { circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, unit } from "./plane.js";
+import { circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares } from "./plane.js";
 
 const SIX = {
-  InfoNCE: (S, smoothing) => infoNce(S, 0.5 * smoothing),
-  SparseCLR: (S) => sparseClr(S, 0),
-  GroCo: (S, smoothing) => groco(S, 1 / smoothing, 5),
-  LinearAssignment: (S, smoothing) => linearAssignment(S, 0.5 * smoothing),
-  IOT: (S, smoothing) => iotBoth(S, 0.5 * smoothing, 10),
-  MMCL: (S, smoothing) => mmcl(S, smoothing),
+  InfoNCE: [BLUE, (S, smoothing) => infoNce(S, 0.5 * smoothing)],
+  SparseCLR: [GREEN, (S) => sparseClr(S, 0)],
+  GroCo: [ORANGE, (S, smoothing) => groco(S, 1 / smoothing, 5)],
+  LinearAssignment: [BLACK, (S, smoothing) => linearAssignment(S, 0.5 * smoothing)],
+  IOT: [SKY, (S, smoothing) => iotBoth(S, 0.5 * smoothing, 10)],
+  MMCL: [VERMILION, (S, smoothing) => mmcl(S, smoothing)],
 };
 const TITLES = { LinearAssignment: "assignment", MMCL: "MMCL: pushes" };
 const [ROCKET, ASTRONAUT] = [3, 2];
@@ -17,7 +18,7 @@ const [ROCKET, ASTRONAUT] = [3, 2];
 export function seen(values, cast) {
   const x = POINTS.map(([view, i]) => unit(values[control(view, i)]));
   const S = cosines(x);
-  const shares = Object.entries(SIX).map(([name, solve]) => [name, rowShares(solve(S, values.smoothing).shares)]);
+  const shares = Object.entries(SIX).map(([name, [, solve]]) => [name, rowShares(solve(S, values.smoothing).shares)]);
 
   const page = new Page();
   const title = "drag ● and ■; orange joins partners, as wide as InfoNCE's share";
@@ -25,15 +26,13 @@ export function seen(values, cast) {
   for (const at of POINTS) circleHandle(drawn.plane, x, at);
   const cells = shares.map(([name, share]) => {
     const { table, cell } = drawTable(page, name, share, TITLES[name] || name, cast);
-    table.line([-1.5, 5.5], -1.62, { colour: OF_LOSS[name], width: 5 });
+    table.line([-1.5, 5.5], -1.62, { colour: SIX[name][0], width: 5 });
     return cell;
   });
-  NAMES.forEach((one, i) => {
-    NAMES.forEach((two, j) => {
-      const said = shares.map(([name, share]) => `${name} ${fixed(share[i][j])}`).join(", ");
-      page.link(`${one} to ${two}: ${said}`, cells.map((cell) => cell(i, j)), pair(drawn, i, j));
-    });
-  });
+  for (const [i, j] of PAIRS) {
+    const said = shares.map(([name, share]) => `${name} ${fixed(share[i][j])}`).join(", ");
+    page.link(`${NAMES[i]} to ${NAMES[j]}: ${said}`, cells.map((cell) => cell(i, j)), pair(drawn, i, j));
+  }
 
   const first = (row) => row.indexOf(Math.max(...row));
   const choosing = shares.filter(([name]) => name !== "MMCL");

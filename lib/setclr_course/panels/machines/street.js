@@ -1,13 +1,13 @@
 // street.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, Page, signed, VERMILION, WHITE } from "./scene.js";
-import { dot, dual } from "./inner.js";
+import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, Page, placed, signed, VERMILION, WHITE } from "./scene.js";
+import { clamp, dot, dual } from "./inner.js";
 
 const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
 const [RIDGE, TOP, FAR] = [0.01, 2, 9];
 
 export function seen(values, [, one, two]) {
-  const points = NAMED.map((name) => [values[`${name} x`], values[`${name} y`]]);
+  const points = placed(values, NAMED);
   const [negatives, positive] = [points.slice(0, 5), points[5]];
   const pool = [positive, ...negatives];
   const weights = dual(pool.map((x) => pool.map((y) => dot(x, y))), values.bound, RIDGE);
@@ -23,8 +23,8 @@ export function seen(values, [, one, two]) {
   const across = normal.map((x) => x / length);
   const along = [-FAR * across[1], FAR * across[0]];
   const levels = [-Infinity, -1, 0, 1, Infinity].map((value) => (value - offset) / length);
-  const places = levels.map((level) => Math.min(Math.max(level, -FAR), FAR));
-  const ends = (sign) => places.map((place) => across.map((x, k) => place * x + sign * along[k]));
+  const ends = (sign) =>
+    levels.map((level) => across.map((x, k) => clamp(level, -FAR, FAR) * x + sign * along[k]));
   const [left, right] = [ends(-1), ends(1)];
   FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));
   plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
@@ -34,7 +34,7 @@ export function seen(values, [, one, two]) {
   const crosses = plane.dots(negatives, { colour: fills, sign: "✕", size: 15, edge: INK });
   plane.dots(positive, { sign: "✚", size: 16 });
   plane.dots(points[6], { sign: "★", size: 20 });
-  NAMED.forEach((name, k) => plane.handle(name, points[k], { moves: [`${name} x`, `${name} y`] }));
+  NAMED.forEach((name, k) => plane.handle(name, points[k]));
 
   const words = { title: "weight α of each negative", xticks: { ...OTHERS }, yticks: [0, 0.5, 1, 1.5, 2] };
   const bars = page.plot("bars", [-0.6, 4.6], [0, 1.2 * TOP], words);

@@ -1,8 +1,8 @@
 // soft_swap.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { DUSK, fixed, general, GREY, INK, OCHRE, ORANGE, Page, signed } from "./scene.js";
-import { spread, swapped } from "./inner.js";
+import { range, spread, swapped } from "./inner.js";
 
-const LOOKS = Array.from({ length: 81 }, (_, k) => 2 * (-1 + k / 40) ** 3);
+const LOOKS = range(81).map((k) => 2 * (-1 + k / 40) ** 3);
 
 export function seen({ beta, first, second }, [, one]) {
   const before = [first, second];
@@ -19,7 +19,7 @@ export function seen({ beta, first, second }, [, one]) {
   step.line(LOOKS, LOOKS.map((x) => swapped(beta * x)), { colour: ORANGE, width: 2.5 });
   const half = 0.35 / Math.hypot(1, slope);
   step.line([apart - half, apart + half], [q - slope * half, q + slope * half], { width: 1.8 });
-  step.key([["certain", DUSK], ["soft", OCHRE], ["slope here", INK]], "bottom right");
+  step.key(["certain", DUSK], ["soft", OCHRE], ["slope here", INK]);
   const spot = step.dots([apart, q], { size: 12 });
 
   const title = "swapped in part, both move to the middle";

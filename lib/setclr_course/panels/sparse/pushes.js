@@ -1,17 +1,15 @@
 // pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, Page, PINE, signed, WHITE } from "./scene.js";
-import { softmax, sparsemax } from "./inner.js";
+import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, Page, PINE, PLACES, signed, WHITE } from "./scene.js";
+import { range, softmax, sparsemax, unit } from "./inner.js";
 
-const PLACES = [0, 1, 2, 3, 4, 5];
-const onCircle = (angle) => [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
-const AROUND = Array.from({ length: 91 }, (_, k) => onCircle(4 * k));
+const AROUND = range(91).map((k) => unit(4 * k));
 const OUTSIDE = 1.36;
 const few = (p) => (p < 0.005 ? p.toExponential(0).replace("-", "−") : fixed(p).replace(/^0+/, "").slice(0, 3));
 const brief = (p) => (p === 0 || p === 1 ? `${p}` : few(p));
 
 export function seen(values, [, one, two]) {
   const { margin, temperature } = values;
-  const points = NAMES.map((name) => onCircle(values[name]));
+  const points = NAMES.map((name) => unit(values[name]));
   const cosines = points.map(([x]) => x);
   const soft = softmax(cosines, temperature).map((p, j) => p - (j === 0));
   const behind = cosines.map((x, j) => Number((x - margin * (j === 0)).toFixed(12)));
@@ -36,16 +34,13 @@ export function seen(values, [, one, two]) {
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });
-  const keys = [[`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]];
-  plot.key(keys, "bottom right");
-  const written = (side, slopes, chosen, up, rise) => {
-    const said = slopes.map((slope) => (chosen(slope) ? brief(Math.abs(slope)) : ""));
-    const colour = slopes.map((slope) => (slope ? INK : GREY));
-    plot.text(beside(side), slopes, said, { colour, size: "small", rise, up });
-  };
+  plot.key([`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]);
   for (const [side, slopes] of [[-0.2, soft], [0.2, sparse]]) {
-    written(side, slopes, (slope) => slope >= 0, 2, "bottom");
-    written(side, slopes, (slope) => slope < 0, -2, "top");
+    const colour = slopes.map((slope) => (slope ? INK : GREY));
+    for (const [up, rise, chosen] of [[2, "bottom", (slope) => slope >= 0], [-2, "top", (slope) => slope < 0]]) {
+      const said = slopes.map((slope) => (chosen(slope) ? brief(Math.abs(slope)) : ""));
+      plot.text(beside(side), slopes, said, { colour, size: "small", rise, up });
+    }
   }
   plot.text(-0.5, 1.05, "push ↑", { anchor: "start" });
   plot.text(0.55, -1.05, "pull ↓", { anchor: "start" });

@@ -1,8 +1,7 @@
 // water.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, GREEN, INK, MIST, NAMES, Page, WHITE } from "./scene.js";
-import { level } from "./inner.js";
+import { BLUE, fixed, GREEN, INK, MIST, NAMES, Page, PLACES, WHITE } from "./scene.js";
+import { level, sum, sums } from "./inner.js";
 
-const PLACES = [0, 1, 2, 3, 4, 5];
 const [BOTTOM, END] = [-1.6, 7];
 
 export function seen(values, [, one, two]) {
@@ -25,15 +24,15 @@ export function seen(values, [, one, two]) {
   const colours = dry.slice(1).map((d) => (d > 0 ? GREEN : WHITE));
   plot.dots(points.slice(1), { colour: colours, sign: "✕", size: 14, edge: INK });
   plot.text(6.95, t, `level\nt = ${fixed(t)}`, { colour: BLUE, anchor: "end", rise: "bottom", up: 12 });
-  const to = (x, y) => [heights.reduce((sum, height) => sum + Math.max(height - y, 0), 0)];
+  const to = (x, y) => [sum(heights.map((height) => Math.max(height - y, 0)))];
   const how = { moves: ["total"], way: ["y"], ends: [level(heights, 2), level(heights, 0.05)], step: 0.05, to };
   plot.handle("level", [6.2, t], { label: "the water level", ...how });
 
   const stack = page.plot("stack", [-0.6, 0.6], [-0.2, 2.1], { title: "dry parts together", frame: "" });
-  const above = dry.map((_, j) => dry.slice(0, j + 1).reduce((a, b) => a + b));
+  const above = sums(dry);
   stack.line([-0.4, 0.4], 0, { width: 1 });
   const base = above.map((top, j) => top - dry[j]);
-  const parts = stack.bars(Array(6).fill(0), above, { colour: GREEN, wide: 0.6, base, edge: WHITE });
+  const parts = stack.bars(0, above, { colour: GREEN, wide: 0.6, base, edge: WHITE });
   stack.line([-0.4, 0.4], 1, { width: 1, dash: "dash" });
   stack.text(0.43, 1, "1", { anchor: "start", bold: true });
   const middles = above.map((top, j) => top - dry[j] / 2);
