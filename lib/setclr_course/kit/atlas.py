@@ -118,12 +118,15 @@ def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
 
 def told_of_twin(panel: Any) -> dict[str, Any]:
     """What the front end needs to answer by the panel's `twin`: its code as one module, all stops of the
-    knobs, the names of the `cast`'s pictures. The twin is the file beside the panel's own in which it is
-    written a second time in JavaScript; a panel without one, such as one of a notebook, gets nothing."""
+    knobs, the names of the `cast`'s pictures, and of the `plots` and `handles` what the twin need not say again.
+    The twin is the file beside the panel's own in which its marks are written a second time in JavaScript; a
+    panel without one, such as one of a notebook, gets nothing."""
     kind = type(panel)
     file = Path(getattr(sys.modules[kind.__module__], "__file__", __file__)).with_name(f"{kind.__name__}.js")
     if not file.exists():
         return {}
     knobs = {name: at_stops(panel, name, range(knob.stops)) for name, knob in panel.knobs.items()}
     faces = [[Page([]).picture(face) for face in row] for row in kept()]
-    return {"twin": joined(file), "knobs": knobs, "cast": faces}
+    plots = {plot["name"]: {**plot, "marks": []} for plot in panel.scene["plots"]}
+    about = {"cast": faces, "plots": plots, "handles": panel.scene["handles"]}
+    return {"twin": joined(file), "knobs": knobs, **about}

@@ -1,6 +1,5 @@
-// The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel (a twin).
-// A twin exports seen(values, cast) -> { scene, sentence, ways }: what Panel.seen gives, and for handles with a `to` of
-// their own that function.
+// The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel
+// (a twin). A twin exports draw(page, values, cast), which fills the page and returns the sentence below it.
 export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cccccc"];
 export const [BLUE, VERMILION, GREEN, PURPLE] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 export const [ORANGE, SKY, BLACK, YELLOW] = ["#e69f00", "#56b4e9", "#000000", "#f0e442"];
@@ -30,8 +29,8 @@ function zip(x, y) {
 }
 
 class Plot {
-  constructor(page, number, about) {
-    Object.assign(this, { page, number, about, marks: [] });
+  constructor(page, number) {
+    Object.assign(this, { page, number, marks: [] });
   }
 
   add(kind, about) {
@@ -96,34 +95,30 @@ class Plot {
     });
   }
 
-  // It moves the control of its name, or in a plane those of its place.
-  handle(name, at, { way = ["plane"], moves, label = name, to, ...more } = {}) {
-    moves ??= way[0] === "plane" ? [`${name} x`, `${name} y`] : [name];
-    this.page.handles[name] = { plot: this.number, at, way, label, moves, ...given(more) };
+  // A handle at a point; `to` says what its controls become for another one, where that is not its place.
+  handle(name, at, { to, ...more } = {}) {
+    this.page.handles[name] = { ...this.page.told.handles[name], at, ...more };
     if (to) this.page.ways[name] = to;
   }
 }
 
+// `told` has every plot and handle as Python says them once: a twin says of them only what changes.
 export class Page {
-  constructor() {
-    Object.assign(this, { plots: [], handles: {}, ways: {}, links: [] });
+  constructor(told) {
+    Object.assign(this, { told, plots: [], handles: {}, ways: {}, links: [] });
   }
 
-  plot(name, x, y, { xticks, yticks, frame = "left bottom", ...more } = {}) {
-    const named = (at) => at.map((value) => [value, `${value}`.replace("-", "−")]);
-    const ticks = (at) => (Array.isArray(at) ? named(at) : at && Object.entries(at).map(([v, word]) => [Number(v), word]));
-    const about = given({ name, x, y, ...more, xticks: ticks(xticks), yticks: ticks(yticks) });
-    this.plots.push(new Plot(this, this.plots.length, { ...about, frame }));
-    return this.plots.at(-1);
+  plot(name, more) {
+    const plot = new Plot(this, this.plots.length);
+    this.plots.push({ ...this.told.plots[name], ...more, marks: plot.marks });
+    return plot;
   }
-
-  plane = (name, x, y = x, more = {}) => this.plot(name, x, y, { equal: true, frame: "", ...more });
 
   link = (said, over, lit = [], sets = {}) => this.links.push([said, over, lit, sets]);
 
   seen(sentence) {
-    const plots = this.plots.map(({ about, marks }) => ({ ...about, marks }));
-    return { scene: { plots, handles: this.handles, links: this.links }, sentence, ways: this.ways };
+    const { plots, handles, links, ways } = this;
+    return { scene: { plots, handles, links }, sentence, ways };
   }
 }
 

@@ -61,7 +61,11 @@ export class Twin extends Source {
   }
 
   seen() {
-    return (this.now ??= this.told.twin.seen(this.values(), this.told.cast));
+    if (this.now) return this.now;
+    const { twin, cast } = this.told;
+    const page = new twin.Page(this.told);
+    this.now = page.seen(twin.draw(page, this.values(), cast));
+    return this.now;
   }
 
   set(stops) {

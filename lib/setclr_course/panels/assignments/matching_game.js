@@ -1,5 +1,5 @@
 // matching_game.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLACK, fixed, GREY, INK, NAMES, Page, PAIRS, placed, PLACES, WHITE, YELLOW } from "./scene.js";
+import { BLACK, fixed, GREY, INK, NAMES, PAIRS, placed, PLACES, WHITE, YELLOW } from "./scene.js";
 
 const CIRCLES = [
   [-0.27425, -0.26496], [1.22698, -0.10013], [0.14025, 0.76963],
@@ -12,11 +12,10 @@ const SQUARES = [
 const SHORTEST = [2, 4, 1, 3, 0, 5];
 const far = ([x, y], [u, v]) => Math.hypot(x - u, y - v);
 const DISTANCE = CIRCLES.map((circle) => SQUARES.map((square) => far(circle, square)));
-const before = (i, j) => SQUARES[j].map((end, k) => end + (0.17 * (CIRCLES[i][k] - end)) / DISTANCE[i][j]);
 const length = (columns) => columns.reduce((long, j, i) => long + DISTANCE[i][j], 0);
 const [TRUE, BEST] = [length(PLACES), length(SHORTEST)];
 
-export function seen(values, [, one, two]) {
+export function draw(page, values, [, one, two]) {
   const ends = placed(values, NAMES);
   const nearest = (fars) => fars.indexOf(Math.min(...fars));
   const mine = ends.map((end) => nearest(SQUARES.map((square) => far(end, square))));
@@ -24,9 +23,7 @@ export function seen(values, [, one, two]) {
   const long = length(mine);
   const shown = PLACES.slice(0, values.shown);
 
-  const page = new Page();
-  const asked = `● view 1, ■ view 2: your lines are ${fixed(long)} long`;
-  const plane = page.plane("plane", [-1.75, 1.75], [-1.25, 1.3], { title: asked });
+  const plane = page.plot("plane", { title: `● view 1, ■ view 2: your lines are ${fixed(long)} long` });
   plane.photographs(CIRCLES, one, 0.28, { hangs: "bottom", up: 8 });
   plane.photographs(SQUARES, two, 0.28, { hangs: "bottom", up: 8 });
   const yellow = { colour: YELLOW, width: 11, opacity: 0.8 };
@@ -36,14 +33,9 @@ export function seen(values, [, one, two]) {
   const circles = plane.dots(CIRCLES, { size: 13 });
   const squares = plane.dots(SQUARES, { sign: "■", size: 13 });
   plane.dots(ends, { size: 8 });
-  NAMES.forEach((name, i) => {
-    const snap = PLACES.map((j) => before(i, j).map((x) => Math.round(x / 0.05) * 0.05));
-    plane.handle(name, ends[i], { label: `the line of ${name}`, snap });
-  });
+  NAMES.forEach((name, i) => plane.handle(name, ends[i]));
 
-  const title = "distance d of ● and ■: smaller is closer";
-  const sides = { ...NAMES.map((name) => `${name} ●`) };
-  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: sides });
+  const table = page.plot("table");
   table.photographs(PLACES.map((j) => [j, -1]), two, 0.8);
   const words = DISTANCE.flat().map((d) => fixed(d));
   const { cell } = table.cells(DISTANCE, { low: 2.8, high: 0, words });
@@ -54,20 +46,20 @@ export function seen(values, [, one, two]) {
     page.link(said, [cell(i, j), ...reached], [circles(i), squares(j)]);
   }
 
-  const yticks = { 0: `shortest ${fixed(BEST)}`, 1: `your lines ${fixed(long)}`, 2: `true pairs ${fixed(TRUE)}` };
-  const bars = page.plot("bars", [0, 14], [-0.5, 2.5], { yticks, frame: "" });
+  const beside = [`shortest ${fixed(BEST)}`, `your lines ${fixed(long)}`, `true pairs ${fixed(TRUE)}`];
+  const bars = page.plot("bars", { yticks: [...beside.entries()] });
   bars.bars([2, 1, 0], [TRUE, long, BEST], { colour: [GREY, INK, YELLOW], wide: 0.7, flat: true });
   bars.line([BEST, TRUE], [0, 0], { colour: BLACK, width: 4 });
   bars.text(TRUE, 0, `gap ${fixed(fixed(TRUE) - fixed(BEST))} is the loss`, { anchor: "start", right: 5 });
-  const beside = long < 9 ? { anchor: "start", right: 5 } : { colour: WHITE, anchor: "end", right: -5 };
-  if (twice.length) bars.text(long, 1, "not one to one", beside);
+  const outside = long < 9 ? { anchor: "start", right: 5 } : { colour: WHITE, anchor: "end", right: -5 };
+  if (twice.length) bars.text(long, 1, "not one to one", outside);
 
   const more = `${fixed(fixed(long) - fixed(BEST))} too long`;
   const state = twice.length ? `taken more than once, so this is no matching: ${twice.join(", ")}`
     : long < BEST + 1e-9 ? "you have found the shortest" : more;
   const hints = shown.map((i) => `${NAMES[i]} to ${NAMES[SHORTEST[i]]}`).join(", ") || "not shown";
-  const sentence =
+  return (
     `Your lines are ${fixed(long)} long: ${state}. The true pairs need ${fixed(TRUE)}, the shortest matching ` +
-    `${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. Its lines: ${hints}.`;
-  return page.seen(sentence);
+    `${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. Its lines: ${hints}.`
+  );
 }

@@ -1,5 +1,5 @@
 // sand.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { fixed, general, NAMES, Page, PAIRS, placed, PLACES, SKY, WHITE } from "./scene.js";
+import { fixed, general, NAMES, PAIRS, placed, PLACES, SKY, WHITE } from "./scene.js";
 import { clamp, scaled, sum, transposed } from "./inner.js";
 
 const SIDES = ["columns", "rows"];
@@ -13,26 +13,23 @@ export function pressed(button, { presses, first }) {
   return { presses: Math.min(presses + (side !== sideOf(presses, first)), PRESSES) };
 }
 
-export function seen(values, [, one, two]) {
+export function draw(page, values, [, one, two]) {
   const { presses, first, epsilon } = values;
   const buckets = placed(values, NAMES);
   const cost = PILES.map(([x, y]) => buckets.map(([u, v]) => 0.5 * ((x - u) ** 2 + (y - v) ** 2)));
   const shares = scaled(cost, epsilon, presses, first);
   const [given, received] = [shares, transposed(shares)].map((rows) => rows.map(sum));
 
-  const page = new Page();
-  const words = { title: "each grain prefers a near bucket", xlabel: "● pile · ■ bucket · line: sand that is carried" };
-  const plane = page.plane("plane", [-1.4, 1.4], [-1.3, 1.6], words);
+  const plane = page.plot("plane");
   const width = shares.flat().map((share) => (share < 0.01 ? 0 : 9 * Math.min(share, 2)));
   const lines = plane.segments(PAIRS.map(([i]) => PILES[i]), PAIRS.map(([, j]) => buckets[j]), { colour: SKY, width });
   plane.photographs([...PILES, ...buckets], [...one, ...two], 0.27, { hangs: "bottom", up: 7 });
   plane.dots(PILES, { size: 11 });
   plane.dots(buckets, { sign: "■", size: 11 });
-  NAMES.forEach((name, j) => plane.handle(name, buckets[j], { label: `bucket of the ${name}` }));
+  NAMES.forEach((name, j) => plane.handle(name, buckets[j]));
 
   const last = presses ? `after ${sideOf(presses, first)}!` : `no press yet, ${first}! in turn`;
-  const limits = [[-1.5, BESIDE + MOST * LONG + 0.9], [N, ABOVE - MOST * HIGH - 0.6]];
-  const table = page.plane("table", ...limits, { title: `shares of sand, ${last}` });
+  const table = page.plot("table", { title: `shares of sand, ${last}` });
   const { cell, row, column } = table.cells(shares, { words: shares.flat().map((share) => fixed(share).replace(/^0/, "")) });
   table.frames(PLACES.map((i) => [i, i]), { colour: "#eeeeee" });
   table.photographs(PLACES.map((i) => [-1, i]), one, 0.8);
@@ -53,7 +50,7 @@ export function seen(values, [, one, two]) {
     page.link(`■ ${name} holds ${fixed(received[j])} shares`, [above(j)], [column(j)]);
     page.link(`● ${name} gives out ${fixed(given[j])} shares`, [beside(j)], [row(j)]);
   });
-  return page.seen(said(values, received, given));
+  return said(values, received, given);
 }
 
 function said({ presses, first, epsilon }, received, given) {

@@ -1,5 +1,5 @@
 // one_idea.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { fixed, general, NAMES, Page, PAIRS } from "./scene.js";
+import { fixed, general, NAMES, PAIRS } from "./scene.js";
 import { sum, unit } from "./inner.js";
 import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
 import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, whole } from "./plane.js";
@@ -35,17 +35,17 @@ function trained(start, way, step) {
   return path[step];
 }
 
-export function seen(values, cast) {
+export function draw(page, values, cast) {
   const { way, softness, step } = values;
   const angles = trained(CONTROLS.map((name) => values[name]), way, step);
   const x = angles.map(unit);
   const share = rowShares(WAYS[way](cosines(x), softness).shares);
 
-  const page = new Page();
   const bright = way === "support vectors" ? "a strong push" : "a large share";
-  const drawn = drawPlane(page, x, share, `drag ● and ■; thick is ${bright}, orange to the partner`, cast);
-  const below = `framed: the true pairs; bright: ${bright}`;
-  const table = drawTable(page, "table", share, FINDINGS[way], cast, below);
+  const title = `drag ● and ■; thick is ${bright}, orange to the partner`;
+  const drawn = drawPlane(page, x, share, cast, { title });
+  const words = { title: FINDINGS[way], xlabel: `framed: the true pairs; bright: ${bright}` };
+  const table = drawTable(page, "table", share, cast, words);
   for (const [i, j] of PAIRS) {
     page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(share[i][j])}`, [table.cell(i, j)], pair(drawn, i, j));
   }
@@ -63,6 +63,5 @@ export function seen(values, cast) {
     way === "support vectors"
       ? `${zeros} of the 30 wrong pairs have weight zero`
       : `${found} of 6 photographs find their own second view first; on average it gets ${fixed(100 * mean, 0)}%`;
-  const sentence = `Step ${step}, ${way} of softness ${general(softness, 2)}: ${what}.`;
-  return page.seen(sentence);
+  return `Step ${step}, ${way} of softness ${general(softness, 2)}: ${what}.`;
 }

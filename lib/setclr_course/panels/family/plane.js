@@ -19,8 +19,8 @@ export function rowShares(shares) {
 }
 
 // Points x: ●, then ■. The marks of both, and of the lines.
-export function drawPlane(page, x, share, title, [, ...faces]) {
-  const plane = page.plane("plane", [-1.45, 1.45], [-1.45, 1.45], { title });
+export function drawPlane(page, x, share, [, ...faces], words) {
+  const plane = page.plot("plane", words);
   const z = [x.slice(0, N), x.slice(N)];
   const colour = PAIRS.map(([i, j]) => (i === j ? VERMILION : GREY));
   const width = share.flat().map((part) => WIDE * part);
@@ -36,8 +36,8 @@ export function drawPlane(page, x, share, title, [, ...faces]) {
   return { plane, views, lines };
 }
 
-export function drawTable(page, name, share, title, [, one, two], xlabel) {
-  const table = page.plane(name, [-1.6, N - 0.5], [N - 0.5, -1.6], { title, xlabel });
+export function drawTable(page, name, share, [, one, two], words) {
+  const table = page.plot(name, words);
   const cells = table.cells(share);
   table.photographs(PLACES.map((i) => [-1.05, i]), one, 0.84);
   table.photographs(PLACES.map((j) => [j, -1.05]), two, 0.84);
@@ -50,7 +50,7 @@ export const pair = ({ views, lines }, i, j) => [views[0](i), views[1](j), lines
 
 // A point can be dragged round its circle.
 export function circleHandle(plane, x, [view, i], more) {
-  const at = onCircle(RADII[view], [x[N * view + i]])[0];
-  const to = (u, v) => [angleAt(u, v)];
-  plane.handle(control(view, i), at, { way: ["circle", 0, 0, RADII[view]], label: `${"●■"[view]} ${NAMES[i]}`, to, ...more });
+  const [at] = onCircle(RADII[view], [x[N * view + i]]);
+  const name = control(view, i);
+  plane.handle(name, at, { moves: [name], step: undefined, to: (u, v) => [angleAt(u, v)], ...more });
 }

@@ -1,5 +1,5 @@
 // two_lists.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { GREY, Page, PALE, PURPLE, WHITE } from "./scene.js";
+import { GREY, PALE, PURPLE, WHITE } from "./scene.js";
 import { clamp, dot, orders, range } from "./inner.js";
 
 const FIRST = [1, 2, 3, 5, 6];
@@ -11,19 +11,16 @@ const LEAST = Math.min(...TOTALS);
 const EDGES = range(Math.max(...TOTALS) - LEAST + 2).map((k) => LEAST + k - 0.5);
 const HEIGHTS = EDGES.slice(1).map((edge) => TOTALS.filter((total) => total === edge - 0.5).length);
 
-export function seen(values) {
+export function draw(page, values) {
   const order = ORDERS[values.order];
   const total = TOTALS[values.order];
 
-  const page = new Page();
-  const words = { title: "all 120 arrangements, yours in colour", xlabel: "sum of the products" };
-  const totals = page.plot("totals", [41, 88], [0, 10], { ...words, xticks: [50, 60, 70, 80], frame: "bottom" });
+  const totals = page.plot("totals");
   totals.steps(HEIGHTS, EDGES, { colour: PALE });
   totals.line([total, total], [0, 9.2], { colour: PURPLE, width: 3 });
   totals.text(total, 9.25, `${total}`, { size: "title", rise: "bottom", bold: true });
 
-  const title = "each column is a product; move the lower bars";
-  const lists = page.plot("lists", [-0.5, 4.5], [-9.6, 7.4], { title, frame: "" });
+  const lists = page.plot("lists");
   const down = order.map((bar) => -bar);
   const upper = lists.bars(FIVE, FIRST, { colour: GREY, wide: 0.76 });
   const lower = lists.bars(FIVE, down, { colour: PURPLE, wide: 0.76 });
@@ -39,13 +36,11 @@ export function seen(values) {
       others.splice(clamp(Math.round(x), 0, 4), 0, b);
       return [ORDERS.findIndex((one) => one.join() === others.join())];
     };
-    const how = { moves: ["order"], way: ["x"], ends: [0, 4], step: 1, to };
-    lists.handle(`bar ${b}`, [place, -b / 2], { label: `bar ${b} of the second list`, ...how });
+    lists.handle(`bar ${b}`, [place, -b / 2], { to });
   });
 
   const products = order.map((b, place) => `${FIRST[place]} × ${b}`).join(" + ");
   const [more, less] = [TOTALS.filter((t) => t > total), TOTALS.filter((t) => t < total)];
   const given = (totals) => `${totals.length} give${totals.length === 1 ? "s" : ""}`;
-  const sentence = `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
-  return page.seen(sentence);
+  return `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
 }

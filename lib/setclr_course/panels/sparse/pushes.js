@@ -1,5 +1,5 @@
 // pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, Page, PINE, PLACES, signed, WHITE } from "./scene.js";
+import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, PINE, PLACES, signed, WHITE } from "./scene.js";
 import { range, softmax, sparsemax, unit } from "./inner.js";
 
 const AROUND = range(91).map((k) => unit(4 * k));
@@ -7,7 +7,7 @@ const OUTSIDE = 1.36;
 const few = (p) => (p < 0.005 ? p.toExponential(0).replace("-", "−") : fixed(p).replace(/^0+/, "").slice(0, 3));
 const brief = (p) => (p === 0 || p === 1 ? `${p}` : few(p));
 
-export function seen(values, [, one, two]) {
+export function draw(page, values, [, one, two]) {
   const { margin, temperature } = values;
   const points = NAMES.map((name) => unit(values[name]));
   const cosines = points.map(([x]) => x);
@@ -15,8 +15,7 @@ export function seen(values, [, one, two]) {
   const behind = cosines.map((x, j) => Number((x - margin * (j === 0)).toFixed(12)));
   const sparse = sparsemax(behind).map((p, j) => p - (j === 0));
 
-  const page = new Page();
-  const circle = page.plane("circle", [-1.65, 1.65], [-1.65, 1.65], { title: "larger cosine is closer" });
+  const circle = page.plot("circle");
   circle.line(AROUND.map(([x]) => x), AROUND.map(([, y]) => y), { colour: GREY, width: 0.7 });
   const width = sparse.map((slope) => (slope === 0 ? 0 : 0.8 + 10 * Math.abs(slope)));
   circle.segments(points.map(() => [1, 0]), points, { colour: GREEN, width });
@@ -28,8 +27,7 @@ export function seen(values, [, one, two]) {
   const plus = circle.dots([points[0]], { sign: "✚", size: 16 });
   circle.dots([1, 0], { sign: "★", size: 20 });
 
-  const words = { title: "InfoNCE pushes all five, SparseCLR a few", xticks: { ...NAMES }, yticks: [-1, 0, 1] };
-  const plot = page.plot("bars", [-0.6, 5.6], [-1.2, 1.2], { ...words, frame: "left" });
+  const plot = page.plot("bars");
   plot.line([-0.6, 5.6], 0, { width: 1 });
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
@@ -46,14 +44,14 @@ export function seen(values, [, one, two]) {
   plot.text(0.55, -1.05, "pull ↓", { anchor: "start" });
 
   NAMES.forEach((name, j) => {
-    circle.handle(name, points[j], { way: ["circle", 0, 0, 1] });
+    circle.handle(name, points[j]);
     const said = `${name}: InfoNCE ${signed(soft[j])}, SparseCLR ${signed(sparse[j])}`;
     page.link(said, [j ? crosses(j - 1) : plus(0), softBars(j), sparseBars(j)]);
   });
   const pushed = NAMES.flatMap((name, j) => (sparse[j] > 0 ? [`${name} ${fixed(sparse[j])}`] : []));
-  const sentence =
+  return (
     `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
     `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, ` +
-    `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
-  return page.seen(sentence);
+    `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`
+  );
 }

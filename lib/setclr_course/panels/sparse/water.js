@@ -1,17 +1,15 @@
 // water.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, GREEN, INK, MIST, NAMES, Page, PLACES, WHITE } from "./scene.js";
+import { BLUE, fixed, GREEN, INK, MIST, NAMES, PLACES, WHITE } from "./scene.js";
 import { level, sum, sums } from "./inner.js";
 
 const [BOTTOM, END] = [-1.6, 7];
 
-export function seen(values, [, one, two]) {
+export function draw(page, values, [, one, two]) {
   const heights = NAMES.map((name) => values[name]);
   const t = level(heights, values.total);
   const dry = heights.map((height) => Math.max(Number((height - t).toFixed(12)), 0));
 
-  const page = new Page();
-  const words = { title: "what stands above the water is the share", ylabel: "similarity to ★", yticks: [-1, 0, 1] };
-  const plot = page.plot("pillars", [-0.6, END], [BOTTOM, 1.75], words);
+  const plot = page.plot("pillars");
   const wet = plot.bars(PLACES, heights, { colour: "#b5b5b5", wide: 0.6, base: BOTTOM });
   const feet = heights.map((height, j) => height - dry[j]);
   const tips = plot.bars(PLACES, heights, { colour: GREEN, wide: 0.6, base: feet });
@@ -25,10 +23,9 @@ export function seen(values, [, one, two]) {
   plot.dots(points.slice(1), { colour: colours, sign: "✕", size: 14, edge: INK });
   plot.text(6.95, t, `level\nt = ${fixed(t)}`, { colour: BLUE, anchor: "end", rise: "bottom", up: 12 });
   const to = (x, y) => [sum(heights.map((height) => Math.max(height - y, 0)))];
-  const how = { moves: ["total"], way: ["y"], ends: [level(heights, 2), level(heights, 0.05)], step: 0.05, to };
-  plot.handle("level", [6.2, t], { label: "the water level", ...how });
+  plot.handle("level", [6.2, t], { ends: [level(heights, 2), level(heights, 0.05)], to });
 
-  const stack = page.plot("stack", [-0.6, 0.6], [-0.2, 2.1], { title: "dry parts together", frame: "" });
+  const stack = page.plot("stack");
   const above = sums(dry);
   stack.line([-0.4, 0.4], 0, { width: 1 });
   const base = above.map((top, j) => top - dry[j]);
@@ -40,7 +37,7 @@ export function seen(values, [, one, two]) {
   stack.text(0, -0.04, fixed(above[5]), { rise: "top", bold: true });
 
   NAMES.forEach((name, j) => {
-    plot.handle(name, points[j], { way: ["y"], ends: [-1, 1], label: `top of ${name}` });
+    plot.handle(name, points[j]);
     const said = `${name}: similarity ${fixed(heights[j])}, above the water ${fixed(dry[j])}`;
     page.link(said, [wet(j), tips(j), ...(dry[j] > 0 ? [parts(j)] : [])]);
   });
@@ -50,6 +47,5 @@ export function seen(values, [, one, two]) {
   const verdict = Math.abs(more) < 5e-10 ? "" : more < 0 ? ", not yet 1" : ", more than 1";
   const rest = under && ` ${under[0].toUpperCase()}${under.slice(1)}: exactly 0.`;
   const together = `${standing}; together ${fixed(values.total)}${verdict}.`;
-  const sentence = `The water stands at t = ${fixed(t)}. Above it: ${together}${rest}`;
-  return page.seen(sentence);
+  return `The water stands at t = ${fixed(t)}. Above it: ${together}${rest}`;
 }
