@@ -93,8 +93,8 @@ function solved(A, b) {
 export function dual(K, C = Infinity, ridge = 0.1) {
   const k = K.slice(1).map((row) => row[0]);
   const delta = k.map((a, i) => k.map((b, j) => K[0][0] + K[i + 1][j + 1] + (i === j) * ridge - a - b));
-  let place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
-  for (let [fewest, patience] = [k.length + 1, 3]; ; ) {
+  const place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
+  for (;;) {
     const free = k.map((_, i) => i).filter((i) => place[i] === "free");
     const alpha = place.map((at) => (at === "C" && C < Infinity ? C : 0));
     const rest = free.map((i) => 2 - dot(delta[i], alpha));
@@ -104,10 +104,8 @@ export function dual(K, C = Infinity, ridge = 0.1) {
       if (at === "free") return alpha[i] < 0 ? "0" : alpha[i] > C ? "C" : at;
       return (at === "0" ? slope < -1e-12 : slope > 1e-12) ? "free" : at;
     });
-    const wrong = k.map((_, i) => i).filter((i) => next[i] !== place[i]);
-    if (!wrong.length) return alpha;
-    const all = wrong.length < fewest || patience > 0;
-    [fewest, patience] = wrong.length < fewest ? [wrong.length, 3] : [fewest, Math.max(patience - 1, 0)];
-    place = all ? next : place.map((at, i) => (i === wrong.at(-1) ? next[i] : at)); // one at a time ends, always
+    const wrong = next.findLastIndex((at, i) => at !== place[i]);
+    if (wrong < 0) return alpha;
+    place[wrong] = next[wrong]; // one at a time, always the last: that ends
   }
 }

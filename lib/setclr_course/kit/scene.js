@@ -1,5 +1,5 @@
 // The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel
-// (a twin). A twin exports draw(page, values, cast), which fills the page and returns the sentence below it.
+// (a twin). A twin exports draw(page, values), which fills the page and returns the sentence below it.
 export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cccccc"];
 export const [BLUE, VERMILION, GREEN, PURPLE] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 export const [ORANGE, SKY, BLACK, YELLOW] = ["#e69f00", "#56b4e9", "#000000", "#f0e442"];
@@ -29,19 +29,24 @@ function zip(x, y) {
 }
 
 class Plot {
-  constructor(page, number) {
-    Object.assign(this, { page, number, marks: [] });
+  constructor(page, number, told) {
+    Object.assign(this, { page, number, told, marks: [] });
   }
 
-  add(kind, about) {
-    this.marks.push({ kind, ...given(about) });
+  put(...marks) {
+    this.marks.push(...marks);
     const [plot, mark] = [this.number, this.marks.length - 1];
-    return (...numbers) => [plot, mark, ...numbers]; // its pieces, for links
+    return (...numbers) => [plot, mark, ...numbers]; // pieces of the last one, for links
   }
 
-  at = (kind, points, about) => this.add(kind, { x: column(points, 0), y: column(points, 1), ...about });
+  add = (kind, about) => this.put({ kind, ...given(about) });
 
-  ends = (kind, starts, ends, about) => this.at(kind, starts, { u: column(ends, 0), v: column(ends, 1), ...about });
+  // The next marks of the panel, which are the same in all its states.
+  same = (count = 1) => this.put(...this.told.marks.slice(this.marks.length, this.marks.length + count));
+
+  at = (kind, points, about) => this.add(kind, { ...about, x: column(points, 0), y: column(points, 1) });
+
+  ends = (kind, starts, ends, about) => this.at(kind, starts, { ...about, u: column(ends, 0), v: column(ends, 1) });
 
   line = (x, y, look) => this.at("line", zip(x, y), { colour: INK, width: 2, ...look });
 
@@ -51,16 +56,11 @@ class Plot {
 
   boxes = (corners, opposite, look) => this.ends("boxes", corners, opposite, { width: 1, ...look });
 
-  photographs = (points, faces, size, look) =>
-    this.at("photographs", points, { faces, size, hangs: "middle", up: 0, ...look });
+  // The next mark of the panel, at other points.
+  photographs = (points) => this.at("photographs", points, this.told.marks[this.marks.length]);
 
   area = (rings, look) =>
     this.add("area", { rings: rings.map((ring) => [column(ring, 0), column(ring, 1)]), ...look });
-
-  steps(heights, edges, look) {
-    const y = [0, ...heights.flatMap((height) => [height, height]), 0];
-    return this.area([zip(edges.flatMap((x) => [x, x]), y)], look);
-  }
 
   bars(places, heights, { wide = 0.8, base = 0, flat, ...look }) {
     const ends = (half, values) => zip(list(places).map((x) => x + half), values).map(([x, y]) => (flat ? [y, x] : [x, y]));
@@ -102,21 +102,23 @@ class Plot {
   }
 }
 
-// `told` has every plot and handle as Python says them once: a twin says of them only what changes.
+// `told` has plots and handles as they are in one state of the panel: a twin says of them only what changes.
 export class Page {
   constructor(told) {
     Object.assign(this, { told, plots: [], handles: {}, ways: {}, links: [] });
   }
 
   plot(name, more) {
-    const plot = new Plot(this, this.plots.length);
-    this.plots.push({ ...this.told.plots[name], ...more, marks: plot.marks });
+    const told = this.told.plots.find((one) => one.name === name);
+    const plot = new Plot(this, this.plots.length, told);
+    this.plots.push({ ...told, ...more, marks: plot.marks });
     return plot;
   }
 
   link = (said, over, lit = [], sets = {}) => this.links.push([said, over, lit, sets]);
 
-  seen(sentence) {
+  seen(draw, values) {
+    const sentence = draw(this, values);
     const { plots, handles, links, ways } = this;
     return { scene: { plots, handles, links }, sentence, ways };
   }

@@ -8,11 +8,11 @@ export class Source {
     Object.assign(this, { told, at: told.start, names: Object.keys(told.knobs) });
   }
 
-  answered({ event, reset, set, button, handle, x, y }, frame, below) {
+  answered({ event, reset, set, button, handle, x, y }, stage) {
     if (reset) this.go(this.told.start);
     else if (set) this.set(set);
     else if (button) this.press(button);
-    else this.drag(handle, [x, y], frame, below);
+    else this.drag(handle, [x, y], stage);
     return this.shown(event);
   }
 
@@ -61,11 +61,8 @@ export class Twin extends Source {
   }
 
   seen() {
-    if (this.now) return this.now;
-    const { twin, cast } = this.told;
-    const page = new twin.Page(this.told);
-    this.now = page.seen(twin.draw(page, this.values(), cast));
-    return this.now;
+    const { Page, draw } = this.told.twin;
+    return (this.now ??= new Page(this.told).seen(draw, this.values()));
   }
 
   set(stops) {

@@ -15,7 +15,7 @@ const DISTANCE = CIRCLES.map((circle) => SQUARES.map((square) => far(circle, squ
 const length = (columns) => columns.reduce((long, j, i) => long + DISTANCE[i][j], 0);
 const [TRUE, BEST] = [length(PLACES), length(SHORTEST)];
 
-export function draw(page, values, [, one, two]) {
+export function draw(page, values) {
   const ends = placed(values, NAMES);
   const nearest = (fars) => fars.indexOf(Math.min(...fars));
   const mine = ends.map((end) => nearest(SQUARES.map((square) => far(end, square))));
@@ -24,26 +24,23 @@ export function draw(page, values, [, one, two]) {
   const shown = PLACES.slice(0, values.shown);
 
   const plane = page.plot("plane", { title: `● view 1, ■ view 2: your lines are ${fixed(long)} long` });
-  plane.photographs(CIRCLES, one, 0.28, { hangs: "bottom", up: 8 });
-  plane.photographs(SQUARES, two, 0.28, { hangs: "bottom", up: 8 });
+  plane.same(2); // the photographs
   const yellow = { colour: YELLOW, width: 11, opacity: 0.8 };
   plane.segments(shown.map((i) => CIRCLES[i]), shown.map((i) => SQUARES[SHORTEST[i]]), yellow);
   const lines = plane.segments(CIRCLES, ends, { width: 2.8 });
   const threads = plane.segments(ends, mine.map((j) => SQUARES[j]), { width: 1.6, dash: "dot" });
-  const circles = plane.dots(CIRCLES, { size: 13 });
-  const squares = plane.dots(SQUARES, { sign: "■", size: 13 });
+  const [circles, squares] = [plane.same(), plane.same()];
   plane.dots(ends, { size: 8 });
   NAMES.forEach((name, i) => plane.handle(name, ends[i]));
 
   const table = page.plot("table");
-  table.photographs(PLACES.map((j) => [j, -1]), two, 0.8);
-  const words = DISTANCE.flat().map((d) => fixed(d));
-  const { cell } = table.cells(DISTANCE, { low: 2.8, high: 0, words });
+  table.same(); // the photographs
+  const cells = table.same();
   table.frames(mine.map((j, i) => [i, j]), { colour: INK, width: 2.5 });
   for (const [i, j] of PAIRS) {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];
     const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(DISTANCE[i][j])}`;
-    page.link(said, [cell(i, j), ...reached], [circles(i), squares(j)]);
+    page.link(said, [cells(6 * i + j), ...reached], [circles(i), squares(j)]);
   }
 
   const beside = [`shortest ${fixed(BEST)}`, `your lines ${fixed(long)}`, `true pairs ${fixed(TRUE)}`];
@@ -58,8 +55,7 @@ export function draw(page, values, [, one, two]) {
   const state = twice.length ? `taken more than once, so this is no matching: ${twice.join(", ")}`
     : long < BEST + 1e-9 ? "you have found the shortest" : more;
   const hints = shown.map((i) => `${NAMES[i]} to ${NAMES[SHORTEST[i]]}`).join(", ") || "not shown";
-  return (
-    `Your lines are ${fixed(long)} long: ${state}. The true pairs need ${fixed(TRUE)}, the shortest matching ` +
-    `${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. Its lines: ${hints}.`
-  );
+  return `Your lines are ${fixed(long)} long: ${state}. The true pairs need ${fixed(TRUE)}, the shortest ` +
+    `matching ${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. ` +
+    `Its lines: ${hints}.`;
 }

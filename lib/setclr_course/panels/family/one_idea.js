@@ -35,17 +35,17 @@ function trained(start, way, step) {
   return path[step];
 }
 
-export function draw(page, values, cast) {
+export function draw(page, values) {
   const { way, softness, step } = values;
   const angles = trained(CONTROLS.map((name) => values[name]), way, step);
   const x = angles.map(unit);
-  const share = rowShares(WAYS[way](cosines(x), softness).shares);
+  const share = rowShares(WAYS[way](cosines(x), softness));
 
   const bright = way === "support vectors" ? "a strong push" : "a large share";
   const title = `drag ● and ■; thick is ${bright}, orange to the partner`;
-  const drawn = drawPlane(page, x, share, cast, { title });
+  const drawn = drawPlane(page, x, share, { title });
   const words = { title: FINDINGS[way], xlabel: `framed: the true pairs; bright: ${bright}` };
-  const table = drawTable(page, "table", share, cast, words);
+  const table = drawTable(page, "table", share, words);
   for (const [i, j] of PAIRS) {
     page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(share[i][j])}`, [table.cell(i, j)], pair(drawn, i, j));
   }

@@ -1,6 +1,6 @@
 // plane.py a second time, for the twins beside it.
 import { GREY, NAMES, PAIRS, PLACES, VERMILION } from "./scene.js";
-import { range, sum, unit } from "./inner.js";
+import { sum } from "./inner.js";
 
 export const RADII = [1, 0.76];
 const RIDE = [1.24, 0.53];
@@ -12,37 +12,31 @@ export const angleAt = (x, y) => whole((Math.atan2(y, x) * 180) / Math.PI);
 const onCircle = (radius, x) => x.map((point) => point.map((value) => radius * value));
 
 // What each ● gives to each ■, as shares of what it gives to all ■.
-export function rowShares(shares) {
+export function rowShares({ shares }) {
   const part = shares.slice(0, N).map((row) => row.slice(N));
   const sums = part.map((row) => Math.max(sum(row), 1e-12));
   return part.map((row, i) => row.map((share) => Math.round((share / sums[i]) * 1e9) / 1e9));
 }
 
 // Points x: ●, then ■. The marks of both, and of the lines.
-export function drawPlane(page, x, share, [, ...faces], words) {
+export function drawPlane(page, x, share, words) {
   const plane = page.plot("plane", words);
   const z = [x.slice(0, N), x.slice(N)];
   const colour = PAIRS.map(([i, j]) => (i === j ? VERMILION : GREY));
   const width = share.flat().map((part) => WIDE * part);
   const [starts, ends] = [0, 1].map((view) => PAIRS.map((at) => onCircle(RADII[view], z[view])[at[view]]));
   const lines = plane.segments(starts, ends, { colour, width });
-  const round = range(41).map((k) => unit(9 * k));
-  for (const radius of RADII) {
-    const ring = onCircle(radius, round);
-    plane.line(ring.map((point) => point[0]), ring.map((point) => point[1]), { colour: GREY, width: 0.7 });
-  }
-  z.forEach((view, k) => plane.photographs(onCircle(RIDE[k], view), faces[k], 0.28));
+  plane.same(2); // the circles
+  z.forEach((view, k) => plane.photographs(onCircle(RIDE[k], view)));
   const views = z.map((view, k) => plane.dots(onCircle(RADII[k], view), { sign: "●■"[k], size: 11 }));
   return { plane, views, lines };
 }
 
-export function drawTable(page, name, share, [, one, two], words) {
+export function drawTable(page, name, share, words) {
   const table = page.plot(name, words);
   const cells = table.cells(share);
-  table.photographs(PLACES.map((i) => [-1.05, i]), one, 0.84);
-  table.photographs(PLACES.map((j) => [j, -1.05]), two, 0.84);
-  table.frames(PLACES.map((i) => [i, i]));
-  return { table, ...cells };
+  table.same(4); // photographs, frames, and on page 08 the colour of the loss
+  return cells;
 }
 
 // ● i, ■ j and the line between them.

@@ -6,7 +6,7 @@ const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
 const [RIDGE, TOP, FAR] = [0.01, 2, 9];
 
-export function draw(page, values, [, one, two]) {
+export function draw(page, values) {
   const points = placed(values, NAMED);
   const [negatives, positive] = [points.slice(0, 5), points[5]];
   const pool = [positive, ...negatives];
@@ -27,7 +27,7 @@ export function draw(page, values, [, one, two]) {
   FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));
   plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
   plane.segments(left[2], right[2], { width: 2.4 });
-  const faces = plane.photographs(points, [...one.slice(1), two[0], one[0]], 0.48, { hangs: "bottom", up: 11 });
+  const faces = plane.photographs(points);
   const fills = alpha.map((weight) => (weight > 0 ? VERMILION : WHITE));
   const crosses = plane.dots(negatives, { colour: fills, sign: "✕", size: 15, edge: INK });
   plane.dots(positive, { sign: "✚", size: 16 });

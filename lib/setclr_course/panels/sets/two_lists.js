@@ -1,5 +1,5 @@
 // two_lists.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { GREY, PALE, PURPLE, WHITE } from "./scene.js";
+import { PURPLE } from "./scene.js";
 import { clamp, dot, orders, range } from "./inner.js";
 
 const FIRST = [1, 2, 3, 5, 6];
@@ -7,25 +7,21 @@ const SECOND = [1, 2, 4, 5, 7];
 const FIVE = range(5);
 const ORDERS = orders(SECOND);
 const TOTALS = ORDERS.map((order) => dot(order, FIRST));
-const LEAST = Math.min(...TOTALS);
-const EDGES = range(Math.max(...TOTALS) - LEAST + 2).map((k) => LEAST + k - 0.5);
-const HEIGHTS = EDGES.slice(1).map((edge) => TOTALS.filter((total) => total === edge - 0.5).length);
 
 export function draw(page, values) {
   const order = ORDERS[values.order];
   const total = TOTALS[values.order];
 
   const totals = page.plot("totals");
-  totals.steps(HEIGHTS, EDGES, { colour: PALE });
+  totals.same(); // the histogram
   totals.line([total, total], [0, 9.2], { colour: PURPLE, width: 3 });
   totals.text(total, 9.25, `${total}`, { size: "title", rise: "bottom", bold: true });
 
   const lists = page.plot("lists");
   const down = order.map((bar) => -bar);
-  const upper = lists.bars(FIVE, FIRST, { colour: GREY, wide: 0.76 });
+  const upper = lists.same();
   const lower = lists.bars(FIVE, down, { colour: PURPLE, wide: 0.76 });
-  lists.line([-0.5, 4.5], 0, { colour: WHITE });
-  lists.text(FIVE, FIRST, FIRST.map(String), { rise: "bottom", up: 2, bold: true });
+  lists.same(2); // the line between, and the numbers of the first list
   lists.text(FIVE, down, order.map(String), { rise: "top", up: -3, bold: true });
   order.forEach((b, place) => {
     const a = FIRST[place];

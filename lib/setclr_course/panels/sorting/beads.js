@@ -6,7 +6,7 @@ const FIVE = NAMES.slice(0, 5);
 const COLOURS = [BLUE, "#4d4d4d", "#808080", "#b3b3b3", "#d9d9d9"];
 const brief = (share) => (share < 0.005 ? "<.01" : fixed(share).replace(/^0+/, ""));
 
-export function draw(page, values, [, one, two]) {
+export function draw(page, values) {
   const tau = values.temperature;
   const s = FIVE.map((name) => values[name]);
   const p = softmax(s, tau);
@@ -16,9 +16,7 @@ export function draw(page, values, [, one, two]) {
   const begins = ends.map((end, k) => end - p[k]);
 
   const line = page.plot("line");
-  line.line([-1.3, 1.35], 0, { width: 1 });
-  line.dots([1.17, 0], { sign: "★", size: 18 });
-  line.photographs([1.17, 0], [one[0]], 0.22, { hangs: "bottom", up: 12 });
+  line.same(3); // the line, ★ and its photograph
   const curve = range(101).map((k) => -1 + k / 50);
   const tops = curve.map((x) => Math.min(Math.exp(x / tau) / whole, 1.1));
   line.line(curve, tops, { colour: BLUE, width: 1, dash: "dash" });
@@ -26,7 +24,7 @@ export function draw(page, values, [, one, two]) {
   const under = spread(s, 0.24, -1.18, 1.23);
   line.segments(s.map((x) => [x, -0.02]), under.map((x) => [x, -0.1]), { colour: GREY, width: 0.8 });
   line.text(under, -0.14, p.map(brief), { size: "small" });
-  line.photographs(under.map((x) => [x, -0.18]), [two[0], ...one.slice(1, 5)], 0.22, { hangs: "top" });
+  line.photographs(under.map((x) => [x, -0.18]));
   const plus = line.dots([s[0], 0], { sign: "✚", size: 16 });
   const crosses = line.dots(s.slice(1).map((x) => [x, 0]), { sign: "✕", size: 13 });
 
@@ -43,8 +41,6 @@ export function draw(page, values, [, one, two]) {
     page.link(`${name}: similarity ${signed(s[k])}, share ${fixed(p[k], 3)}`, [sign, bars(k), pieces(k)]);
   });
   const got = FIVE.slice(1).map((name, k) => `${name} ${general(p[k + 1], 2)}`).join(", ");
-  return (
-    `At temperature ${general(tau, 2)} the cat's other view gets a share of ${general(p[0], 2)}: the loss is ` +
-    `${fixed(loss)}. The others: ${got}. Most goes to the ${FIVE[p.indexOf(Math.max(...p))]}.`
-  );
+  return `At temperature ${general(tau, 2)} the cat's other view gets a share of ${general(p[0], 2)}: ` +
+    `the loss is ${fixed(loss)}. The others: ${got}. Most goes to the ${FIVE[p.indexOf(Math.max(...p))]}.`;
 }

@@ -1,10 +1,10 @@
 // soft_swap.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { DUSK, fixed, general, GREY, INK, OCHRE, ORANGE, signed } from "./scene.js";
+import { fixed, general, ORANGE, signed } from "./scene.js";
 import { range, spread, swapped } from "./inner.js";
 
 const LOOKS = range(81).map((k) => 2 * (-1 + k / 40) ** 3);
 
-export function draw(page, { beta, first, second }, [, one]) {
+export function draw(page, { beta, first, second }) {
   const before = [first, second];
   const apart = first - second;
   const q = swapped(beta * apart);
@@ -12,19 +12,16 @@ export function draw(page, { beta, first, second }, [, one]) {
   const after = [(1 - q) * first + q * second, (1 - q) * second + q * first];
 
   const step = page.plot("step");
-  step.line([-2.1, 0, 0, 2.1], [0, 0, 1, 1], { colour: GREY, width: 1.2, dash: "dash" });
+  step.same(); // the staircase
   step.line(LOOKS, LOOKS.map((x) => swapped(beta * x)), { colour: ORANGE, width: 2.5 });
   const half = 0.35 / Math.hypot(1, slope);
   step.line([apart - half, apart + half], [q - slope * half, q + slope * half], { width: 1.8 });
-  step.key(["certain", DUSK], ["soft", OCHRE], ["slope here", INK]);
+  step.same(3); // what the colours mean
   const spot = step.dots([apart, q], { size: 12 });
 
   const lines = page.plot("lines");
-  lines.segments([[-1, 1], [-1, 0]], [[1, 1], [1, 0]], { colour: GREY, width: 1 });
-  lines.text(-1, [0.9, -0.1], ["before", "after"], { anchor: "start", rise: "top" });
-  lines.text(1, -0.1, "larger is farther", { anchor: "end", rise: "top" });
-  const faces = spread(before, 0.32, -1, 1);
-  lines.photographs(faces.map((x) => [x, 1]), one.slice(0, 2), 0.3, { hangs: "bottom", up: 10 });
+  lines.same(3); // the lines and their words
+  lines.photographs(spread(before, 0.32, -1, 1).map((x) => [x, 1]));
   lines.text(spread(after, 0.4, -0.95, 0.95), 0.08, ["place 1", "place 2"], { rise: "bottom" });
   lines.dots(after.map((x) => [x, 0]), { size: 12 });
   const dots = lines.dots(before.map((x) => [x, 1]), { size: 12 });
@@ -32,9 +29,7 @@ export function draw(page, { beta, first, second }, [, one]) {
   lines.handle("first", [first, 1]);
   lines.handle("second", [second, 1]);
   page.link(`apart by ${signed(apart)}: swapped with ${fixed(q, 3)}`, [spot(0), dots(0, 1)]);
-  return (
-    `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with probability ` +
-    `${fixed(q, 3)}, the slope there is ${general(slope)}. The two places then hold ${fixed(after[0])} and ` +
-    `${fixed(after[1])}.`
-  );
+  return `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with ` +
+    `probability ${fixed(q, 3)}, the slope there is ${general(slope)}. ` +
+    `The two places then hold ${fixed(after[0])} and ${fixed(after[1])}.`;
 }

@@ -1,13 +1,12 @@
 // pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, PINE, PLACES, signed, WHITE } from "./scene.js";
-import { range, softmax, sparsemax, unit } from "./inner.js";
+import { softmax, sparsemax, unit } from "./inner.js";
 
-const AROUND = range(91).map((k) => unit(4 * k));
 const OUTSIDE = 1.36;
 const few = (p) => (p < 0.005 ? p.toExponential(0).replace("-", "−") : fixed(p).replace(/^0+/, "").slice(0, 3));
 const brief = (p) => (p === 0 || p === 1 ? `${p}` : few(p));
 
-export function draw(page, values, [, one, two]) {
+export function draw(page, values) {
   const { margin, temperature } = values;
   const points = NAMES.map((name) => unit(values[name]));
   const cosines = points.map(([x]) => x);
@@ -16,19 +15,18 @@ export function draw(page, values, [, one, two]) {
   const sparse = sparsemax(behind).map((p, j) => p - (j === 0));
 
   const circle = page.plot("circle");
-  circle.line(AROUND.map(([x]) => x), AROUND.map(([, y]) => y), { colour: GREY, width: 0.7 });
+  circle.same();
   const width = sparse.map((slope) => (slope === 0 ? 0 : 0.8 + 10 * Math.abs(slope)));
   circle.segments(points.map(() => [1, 0]), points, { colour: GREEN, width });
-  const faces = [two[0], ...one.slice(1)];
-  circle.photographs([OUTSIDE, 0], [one[0]], 0.34);
-  circle.photographs(points.map(([x, y]) => [OUTSIDE * x, OUTSIDE * y]), faces, 0.34);
+  circle.same(); // the photograph of ★
+  circle.photographs(points.map(([x, y]) => [OUTSIDE * x, OUTSIDE * y]));
   const colours = sparse.slice(1).map((slope) => (slope > 0 ? GREEN : WHITE));
   const crosses = circle.dots(points.slice(1), { colour: colours, sign: "✕", size: 15, edge: INK });
   const plus = circle.dots([points[0]], { sign: "✚", size: 16 });
-  circle.dots([1, 0], { sign: "★", size: 20 });
+  circle.same(); // ★
 
   const plot = page.plot("bars");
-  plot.line([-0.6, 5.6], 0, { width: 1 });
+  plot.same(); // the line at 0
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });
@@ -40,8 +38,7 @@ export function draw(page, values, [, one, two]) {
       plot.text(beside(side), slopes, said, { colour, size: "small", rise, up });
     }
   }
-  plot.text(-0.5, 1.05, "push ↑", { anchor: "start" });
-  plot.text(0.55, -1.05, "pull ↓", { anchor: "start" });
+  plot.same(2); // words
 
   NAMES.forEach((name, j) => {
     circle.handle(name, points[j]);
@@ -49,9 +46,7 @@ export function draw(page, values, [, one, two]) {
     page.link(said, [j ? crosses(j - 1) : plus(0), softBars(j), sparseBars(j)]);
   });
   const pushed = NAMES.flatMap((name, j) => (sparse[j] > 0 ? [`${name} ${fixed(sparse[j])}`] : []));
-  return (
-    `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
-    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, ` +
-    `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`
-  );
+  return `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
+    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes ` +
+    `all five, the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
 }

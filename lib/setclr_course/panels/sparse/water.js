@@ -4,7 +4,7 @@ import { level, sum, sums } from "./inner.js";
 
 const [BOTTOM, END] = [-1.6, 7];
 
-export function draw(page, values, [, one, two]) {
+export function draw(page, values) {
   const heights = NAMES.map((name) => values[name]);
   const t = level(heights, values.total);
   const dry = heights.map((height) => Math.max(Number((height - t).toFixed(12)), 0));
@@ -16,8 +16,8 @@ export function draw(page, values, [, one, two]) {
   plot.boxes([-0.6, BOTTOM], [END, t], { colour: MIST, opacity: 0.55 });
   plot.line([-0.6, END], t, { colour: BLUE });
   const points = heights.map((height, j) => [j, height]);
-  plot.photographs(points, [two[0], ...one.slice(1)], 0.62, { hangs: "bottom", up: 10 });
-  plot.text(PLACES, BOTTOM, NAMES, { size: "small", anchor: "start", turn: 90, up: 4 });
+  plot.photographs(points);
+  plot.same(); // the names
   plot.dots([points[0]], { sign: "✚", size: 15 });
   const colours = dry.slice(1).map((d) => (d > 0 ? GREEN : WHITE));
   plot.dots(points.slice(1), { colour: colours, sign: "✕", size: 14, edge: INK });
@@ -27,11 +27,10 @@ export function draw(page, values, [, one, two]) {
 
   const stack = page.plot("stack");
   const above = sums(dry);
-  stack.line([-0.4, 0.4], 0, { width: 1 });
+  stack.same(); // the floor
   const base = above.map((top, j) => top - dry[j]);
   const parts = stack.bars(0, above, { colour: GREEN, wide: 0.6, base, edge: WHITE });
-  stack.line([-0.4, 0.4], 1, { width: 1, dash: "dash" });
-  stack.text(0.43, 1, "1", { anchor: "start", bold: true });
+  stack.same(2); // the height of 1
   const middles = above.map((top, j) => top - dry[j] / 2);
   stack.text(0, middles, NAMES.map((name, j) => (dry[j] > 0.1 ? name : "")), { colour: WHITE, bold: true });
   stack.text(0, -0.04, fixed(above[5]), { rise: "top", bold: true });
