@@ -89,7 +89,6 @@ async function alive(element, number) {
   if (source.has(asked)) source.go(asked);
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
-  element.replaceChildren();
   const panel = new Front(element, told, address, (event, stage) => {
     panel.show(source.answered(event, stage));
     clearTimeout(noting);

@@ -44,7 +44,7 @@ export function topProbability(x, beta) {
       const mixed = (one, two) => [one + q * (two - one), two + q * (one - two)];
       [values[low], values[low + 1]] = mixed(values[low], values[low + 1]);
       const rows = P[low].map((upper, j) => mixed(upper, P[low + 1][j]));
-      [P[low], P[low + 1]] = [rows.map(([upper]) => upper), rows.map(([, lower]) => lower)];
+      [P[low], P[low + 1]] = transposed(rows);
     }
   }
   return P.at(-1);

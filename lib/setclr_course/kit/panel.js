@@ -152,6 +152,7 @@ export class Front {
 
   constructor(el, told, address, ask) {
     this.ask = ask;
+    el.replaceChildren();
     const parent = made("div", "setclr-scene", el, { onkeydown: (key) => key.stopPropagation() });
     parent.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
     this.stage = new Stage(parent, told, address, () => this.place());

@@ -1,9 +1,8 @@
 // The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel
 // (a twin). A twin exports draw(page, values), which fills the page and returns the sentence below it.
-export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cccccc"];
+export const [INK, WHITE, GREY, DUSK, MIST] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cfe6f6"];
 export const [BLUE, VERMILION, GREEN, PURPLE] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 export const [ORANGE, SKY, BLACK, YELLOW] = ["#e69f00", "#56b4e9", "#000000", "#f0e442"];
-export const [OCHRE, PINE, MIST] = ["#9a6a00", "#00734f", "#cfe6f6"];
 export const FIELD = ["#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6"]; // vermilion to blue, pale: the four bands of a machine
 export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"]; // of the photographs
 export const PLACES = NAMES.map((_, k) => k);
@@ -44,6 +43,11 @@ class Plot {
   // The next marks of the panel, which are the same in all its states.
   same = (count = 1) => this.put(...this.told.marks.slice(this.marks.length, this.marks.length + count));
 
+  // The next mark of the panel, but for this.
+  like = (about) => this.put({ ...this.told.marks[this.marks.length], ...given(about) });
+
+  photographs = (points) => this.like({ x: column(points, 0), y: column(points, 1) });
+
   at = (kind, points, about) => this.add(kind, { ...about, x: column(points, 0), y: column(points, 1) });
 
   ends = (kind, starts, ends, about) => this.at(kind, starts, { ...about, u: column(ends, 0), v: column(ends, 1) });
@@ -56,43 +60,28 @@ class Plot {
 
   boxes = (corners, opposite, look) => this.ends("boxes", corners, opposite, { width: 1, ...look });
 
-  // The next mark of the panel, at other points.
-  photographs = (points) => this.at("photographs", points, this.told.marks[this.marks.length]);
-
   area = (rings, look) =>
     this.add("area", { rings: rings.map((ring) => [column(ring, 0), column(ring, 1)]), ...look });
 
   bars(places, heights, { wide = 0.8, base = 0, flat, ...look }) {
-    const ends = (half, values) => zip(list(places).map((x) => x + half), values).map(([x, y]) => (flat ? [y, x] : [x, y]));
+    const turned = (points) => (flat ? points.map(([x, y]) => [y, x]) : points);
+    const ends = (half, values) => turned(zip(list(places).map((x) => x + half), values));
     return this.boxes(ends(-wide / 2, base), ends(wide / 2, heights), look);
   }
 
-  cells(values, { low = 0, high = 1, words } = {}) {
-    const shade = (value) => Math.min(Math.trunc(40 * Math.min(Math.max((value - low) / (high - low) || 0, 0), 1)), 39);
-    const columns = values[0].length;
-    const cells = this.add("cells", { shades: values.flat().map(shade), columns, at: [0, 0], words });
+  // A table of shares; each of its cells, rows and columns, for links.
+  cells(shares, words) {
+    const columns = shares[0].length;
+    const shades = shares.flat().map((share) => Math.min(Math.trunc(40 * share), 39));
+    const cells = this.add("cells", { shades, columns, at: [0, 0], words });
     const cell = (i, j) => cells(columns * i + j);
-    const row = (i) => cells(...values[i].map((_, j) => columns * i + j));
-    const column = (j) => cells(...values.map((_, i) => columns * i + j));
-    return { cell, row, column };
+    const row = (i) => cells(...shares[i].map((_, j) => columns * i + j));
+    return { cell, row, column: (j) => cells(...shares.map((_, i) => columns * i + j)) };
   }
 
-  frames(where, { colour = VERMILION, width = 2 } = {}) {
-    const corner = (half) => where.map(([row, k]) => [k + half, row + half]);
-    return this.boxes(corner(-0.5), corner(0.5), { edge: colour, width });
-  }
-
-  text(x, y, said, { right, up, ...look } = {}) {
+  text(x, y, said, look) {
     const how = { colour: INK, size: "normal", anchor: "middle", rise: "middle", ...look };
-    return this.at("text", zip(x, y), { said: list(said), ...how, right: right || null, up: up || null });
-  }
-
-  // What colours mean: words in their colours, below one another in the lower right corner.
-  key(...entries) {
-    const how = { anchor: "end", rise: "bottom", right: -4, bold: true, halo: true, within: true };
-    entries.forEach(([said, colour], k) => {
-      this.text(1, 0, said, { colour, up: 3 + 17 * (entries.length - 1 - k), ...how });
-    });
+    return this.at("text", zip(x, y), { said: list(said), ...how });
   }
 
   // A handle at a point; `to` says what its controls become for another one, where that is not its place.

@@ -11,7 +11,6 @@ const CONTROLS = { knobs: {}, in_sight: 0, play: "", buttons: {} };
 const { told, pictures } = JSON.parse(document.getElementById("scenes").textContent);
 for (const [name, { columns: [{ scene, sentence }], ...size }] of Object.entries(told)) {
   const place = document.getElementById(name);
-  place.replaceChildren();
   const panel = new Front(place, { ...size, ...CONTROLS }, (picture) => pictures[picture], () => {});
   panel.show({ scene, sentence, event: "", failed: false, stops: [], words: [] });
 }

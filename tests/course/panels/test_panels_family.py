@@ -134,6 +134,11 @@ def test_softness_does_not_change_who_is_preferred(softness):
     assert ": 1 of 6 photographs find" in panels.one_idea(softness=softness).alt
 
 
+@pytest.mark.parametrize("way", ["softmax", "sort", "transport"])
+def test_nobody_is_found_where_all_are_at_one_place(way):
+    assert ": 0 of 6 photographs find" in panels.one_idea(way=way, **dict.fromkeys(idea.CONTROLS, 40)).alt
+
+
 @pytest.mark.parametrize("step", [0, 12])
 def test_points_that_are_moved_one_after_the_other_all_stay(step):
     """At any step: the others stay where they are seen, to the degree, and training begins anew."""

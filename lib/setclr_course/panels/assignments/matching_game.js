@@ -36,7 +36,8 @@ export function draw(page, values) {
   const table = page.plot("table");
   table.same(); // the photographs
   const cells = table.same();
-  table.frames(mine.map((j, i) => [i, j]), { colour: INK, width: 2.5 });
+  const corners = (half) => mine.map((j, i) => [j + half, i + half]);
+  table.boxes(corners(-0.5), corners(0.5), { edge: INK, width: 2.5 });
   for (const [i, j] of PAIRS) {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];
     const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(DISTANCE[i][j])}`;

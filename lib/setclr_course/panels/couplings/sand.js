@@ -32,7 +32,7 @@ export function draw(page, values) {
   const last = presses ? `after ${sideOf(presses, first)}!` : `no press yet, ${first}! in turn`;
   const table = page.plot("table", { title: `shares of sand, ${last}` });
   const words = shares.flat().map((share) => fixed(share).replace(/^0/, ""));
-  const { cell, row, column } = table.cells(shares, { words });
+  const { cell, row, column } = table.cells(shares, words);
   table.same(4); // frames, photographs and signs
   const above = sumBars(table, received, ABOVE, -HIGH, false, { rise: "bottom", up: 2 });
   const beside = sumBars(table, given, BESIDE, LONG, true, { anchor: "start", right: 4 });

@@ -1,5 +1,5 @@
 // pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, PINE, PLACES, signed, WHITE } from "./scene.js";
+import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, PLACES, signed, WHITE } from "./scene.js";
 import { softmax, sparsemax, unit } from "./inner.js";
 
 const OUTSIDE = 1.36;
@@ -30,7 +30,8 @@ export function draw(page, values) {
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });
-  plot.key([`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]);
+  plot.like({ said: [`InfoNCE, τ = ${general(temperature, 2)}`] });
+  plot.like({ said: [`SparseCLR, margin ${fixed(margin, 1)}`] });
   for (const [side, slopes] of [[-0.2, soft], [0.2, sparse]]) {
     const colour = slopes.map((slope) => (slope ? INK : GREY));
     for (const [up, rise, chosen] of [[2, "bottom", (slope) => slope >= 0], [-2, "top", (slope) => slope < 0]]) {
