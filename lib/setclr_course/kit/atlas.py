@@ -116,7 +116,7 @@ def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
 
 def told_of_twin(panel: Any) -> dict[str, Any]:
     """What the front end needs to answer by the panel's `twin`: its code as one module, all stops of the
-    knobs, and `plots` and `handles` as they are now, of which the twin says what changes. The twin is the file
+    knobs, and plots and handles as they are now, of which the twin says what changes. The twin is the file
     beside the panel's own in which that is written a second time in JavaScript; a panel without one, such as
     one of a notebook, gets nothing."""
     kind = type(panel)
@@ -124,4 +124,5 @@ def told_of_twin(panel: Any) -> dict[str, Any]:
     if not file.exists():
         return {}
     knobs = {name: at_stops(panel, name, range(knob.stops)) for name, knob in panel.knobs.items()}
-    return {"twin": joined(file), "knobs": knobs, **{part: panel.scene[part] for part in ("plots", "handles")}}
+    about = {"plots": panel.scene["plots"], "handles": panel.scene["handles"]}
+    return {"twin": joined(file), "knobs": knobs, **about}
