@@ -181,7 +181,9 @@ def test_the_table_says_what_the_classes_do():
         if cells[of_weights] == "✓":
             assert not torch.equal(plain(two, positives=torch.rand(12, 12)), plain(two))
         else:
-            with pytest.raises(ValueError, match=f"positives must (not be weights|be None) for {kind.__name__}"):
+            with pytest.raises(
+                ValueError, match=f"positives must (not be weights|be None) for {kind.__name__}"
+            ):
                 plain(two, positives=torch.rand(12, 12))
         for name in ("positive_views", "key_gradient"):
             assert (cells[name] == "✓") == (name in of_class)
