@@ -121,6 +121,9 @@ def elsewhere(run: Any, side: int | None) -> str:
     kind, _, large = name.partition("-")
     if run.own or recipe is None:
         return f"model = ...  # your own {type(run.encoder).__name__}"
+    if recipe.kind == "graph":
+        sizes = f"{run.channels}, {recipe.width}, {recipe.layers}"
+        return f"import setclr.graphs\nmodel = setclr.graphs.GIN({sizes})"
     if name.startswith("timm:"):
         any_side = ", dynamic_img_size=True" * getattr(run.encoder, "dynamic_img_size", False)
         return f'import timm\nmodel = timm.create_model("{name[5:]}", num_classes=0, {channels}{any_side})'
@@ -132,8 +135,5 @@ def elsewhere(run: Any, side: int | None) -> str:
         stem = "7, 2, padding=3" if large else "3, padding=1"
         lines += f"model.conv1 = torch.nn.Conv2d({run.channels}, 64, {stem}, bias=False)"
         return lines if large else f"{lines}\nmodel.maxpool = torch.nn.Identity()"
-    make = {"image": "models.encoder", "video": "video.video_encoder", "graph": "graphs.GIN"}[recipe.kind]
-    given = f'"{name}", {run.channels})[0]'
-    if recipe.kind == "graph":
-        given = f"{run.channels}, {recipe.width}, {recipe.layers})"
-    return f"import setclr.{make.split('.')[0]}\nmodel = setclr.{make}({given}"
+    make = "video.video_encoder" if recipe.kind == "video" else "models.encoder"
+    return f'import setclr.{make.split(".")[0]}\nmodel = setclr.{make}("{name}", {run.channels})[0]'
