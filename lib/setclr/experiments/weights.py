@@ -94,7 +94,7 @@ def export(run: Any, path: str | Path) -> str:
 
     Raises OSError if the file cannot be written; an older file then stays.
     """
-    side, how = (getattr(run.recipe, name, no) for name, no in (("side", None), ("normalised", "none")))
+    side, how = getattr(run.recipe, "side", None), getattr(run.recipe, "normalised", "none")
     state = {key: x.detach().cpu().contiguous() for key, x in run.encoder.state_dict().items()}
     if getattr(run.recipe, "encoder", "") == MOCO:  # its positions are computed, timm's are stored
         from setclr.models.vit import positions

@@ -69,7 +69,7 @@ class Trainer:
     """
 
     def __init__(
-        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Callable,
+        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Any,
         optimiser: torch.optim.Optimizer | None = None, *, epochs: int = 20, batch: int | Batching = 128,
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
