@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from setclr.checks import choice
 from setclr.extras import extra
+from setclr.recipes.registry import of_course
 
 with extra("train"):
     import tyro
@@ -28,7 +29,8 @@ def command(words: list[str]) -> Callable[[], None]:
     recipe; SystemExit where tyro has printed the help, or which option is wrong and the nearest (status 2).
     """
     name, *rest = words
-    function = getattr(commands, choice("command", name, NAMES, "setclr --help lists them"))
+    choice("command", name, NAMES, "setclr --help lists them")
+    function = getattr(commands, name, None) or getattr(of_course(f"setclr {name}"), name)
     parameters = dict(inspect.signature(function).parameters)
     given = {}
     if parameters.pop("typed", None):

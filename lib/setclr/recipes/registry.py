@@ -103,8 +103,7 @@ def collections() -> tuple[Collection, ...]:
 
 
 def of_course(what: str) -> Any:
-    """The module with what the course adds to the commands: `evaluate_all`, `page`, `campaign`,
-    `search`, `summary` and `everything`.
+    """The module with what the course adds to the commands: `evaluate_all` and `page`, and some commands.
 
     Raises ValueError, naming `what` needs it, with the remedy, where the course is not installed."""
     if not loaded(PAGES):

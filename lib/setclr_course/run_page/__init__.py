@@ -1,19 +1,23 @@
 """What the course adds to the commands (entry point group "setclr.pages").
 
-`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`, `campaign` and
-`search` are the commands of these names, `summary` and `everything` the tables of
-`setclr results`.
+`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`. `campaign`, `search` and
+`results` are commands. Each is imported when it is first used.
 """
+
+from importlib import import_module
+from typing import Any
 
 from setclr.extras import extra
 
-with extra("lab"):
-    import matplotlib as _matplotlib  # noqa: F401  # fail here, not after hours of measuring
+MODULES = {"campaign": "commands", "evaluate_all": "measured", "page": "html_page", "results": "commands",
+           "search": "commands"}  # fmt: skip
+__all__ = list(MODULES)
 
-    from setclr_course.run_page.html_page import page
-    from setclr_course.run_page.measured import evaluate_all
-    from setclr_course.search import search
-    from setclr_course.search.campaigns import campaign
-    from setclr_course.search.recorded import everything, summary
 
-__all__ = ["campaign", "evaluate_all", "everything", "page", "search", "summary"]
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with extra("lab"):
+        if MODULES[name] != "commands":  # both parts of a page fail here, and not after hours of measuring
+            import_module(f"{__name__}.html_page")
+        return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)

@@ -25,8 +25,7 @@ from setclr.models import ENCODERS
 from setclr.recipes import RECIPES, ImageRecipe, registry
 from setclr.settings import settings_of
 from setclr.training.interruption import Interrupted
-from setclr_course import run_page
-from setclr_course.search import campaigns
+from setclr_course.search import campaigns, recorded, searches
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +179,11 @@ def test_whatever_is_typed_wrong_is_named_with_the_nearest(line, message, monkey
 @pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
 def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(run_page, command, lambda *given, **_: asked.append(given) or [])
+    monkeypatch.setattr(
+        {"search": searches, "campaign": campaigns}[command],
+        command,
+        lambda *given, **_: asked.append(given) or [],
+    )
     seeds = 2 if filter == ["@0,1"] else 3
     with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
         main([command, *filter, "--seeds", "3", "4", "5"])
@@ -192,7 +195,7 @@ def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, mo
 
 def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked, campaign = [], lambda *given, **named: asked.append((*given, named)) or ["done"]
-    monkeypatch.setattr(run_page, "campaign", campaign)
+    monkeypatch.setattr(campaigns, "campaign", campaign)
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
     main(
         [
@@ -219,7 +222,7 @@ def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match="width must be left out for compare-conv4-infonce, .* of images"):
         main([*words, "--width", "3"])
     lines = [campaigns.Failure("a-seed0: loss became nan"), "b-seed0: knn 3.0"]
-    monkeypatch.setattr(run_page, "campaign", lambda *_, **__: lines)
+    monkeypatch.setattr(campaigns, "campaign", lambda *_, **__: lines)
     with pytest.raises(ValueError, match="^1 of 3 runs failed; the lines above say why"):
         main(words[:1] + ["compare-conv4-infonce", "--seeds", "1", "2", "3"])
 
@@ -248,7 +251,7 @@ def swallowing(_):
     (lambda _: bytearray(2**62), r"out of memory \(no memory is left\); take a smaller batch.*", 1),
 ])  # fmt: skip
 def test_errors_and_interruptions_end_in_one_line(fail, line, status, monkeypatch, capsys):
-    monkeypatch.setattr(run_page, "summary", fail)
+    monkeypatch.setattr(recorded, "summary", fail)
     code, printed = ended(monkeypatch, "results"), capsys.readouterr().err
     assert re.fullmatch(f"setclr: {line}", code if status == 1 else printed.removesuffix("\n"))
     assert printed == "" if status == 1 else code == status
@@ -261,13 +264,13 @@ def test_a_second_signal_ends_it_at_once(monkeypatch):
         finally:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(run_page, "summary", in_order)
+    monkeypatch.setattr(recorded, "summary", in_order)
     monkeypatch.setattr(os, "_exit", sys.exit)
     assert ended(monkeypatch, "results") == 143
 
 
 def test_an_error_of_the_program_itself_is_a_traceback(monkeypatch):
-    monkeypatch.setattr(run_page, "summary", raising(IndexError()))
+    monkeypatch.setattr(recorded, "summary", raising(IndexError()))
     with pytest.raises(IndexError):
         ended(monkeypatch, "results")
 

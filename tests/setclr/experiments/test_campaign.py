@@ -14,9 +14,9 @@ from small_runs import FEW, Killed, kill, killed_at
 
 import setclr
 from setclr import data, pretrain
-from setclr.cli import commands
 from setclr.experiments import records
 from setclr.recipes import RECIPES
+from setclr_course.run_page import commands
 from setclr_course.search import campaigns
 
 TWO = {x: replace(RECIPES[f"compare-conv4-{x}"], epochs=1, batch=32) for x in ("infonce", "iot-rows")}

@@ -1,0 +1,113 @@
+"""The commands of many runs: `setclr campaign`, `search` and `results`, made as `setclr.cli.commands` are."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import arg
+
+from setclr.cli.commands import COMPILED, PROTOCOLS, Compiled, Device, Pixels, Root, Skip, named, skipped
+
+TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "
+TAKEN += "seeds and not --seeds."
+Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
+All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
+Runs = Annotated[Path, arg(help="Folder of the runs.")]
+OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
+Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
+
+
+def campaign(
+    filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
+    runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
+    device: Device = None, pixels: Pixels = "original", protocol: OfPaper = None, compiled: Compiled = "auto",
+    skip_damaged: Skip = False, *, fields: Any, typed: str,
+) -> None:  # fmt: skip
+    """Pretrain, evaluate and record all these recipes. Every field of a recipe is an option that changes it.
+
+    Repeat the command to do what is left; several at once share the work.
+
+    Args:
+        seeds: Every recipe is trained with each of these.
+        results: Folder of the records.
+    """
+    from setclr_course.search import campaigns
+
+    recipes, seeds = filtered(filter, seeds, all, fields)
+    how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
+    where = runs, results, root, device, pixels, typed
+    failed = 0
+    with skipped(skip_damaged):
+        for line in campaigns.campaign(recipes, seeds, *where, **how):
+            print(line, flush=True)
+            failed += getattr(line, "failed", False)
+    if failed:
+        raise ValueError(f"{failed} of {len(recipes) * len(seeds)} runs failed; the lines above say why")
+
+
+def search(
+    filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    runs: Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
+    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, fields: Any, typed: str,
+) -> None:  # fmt: skip
+    """Find the best learning rate and hyperparameter of each recipe on validation images.
+
+    These are held out of the training images. Then train with the best settings on all training images,
+    with every seed, and measure on the test images. Last, train all values of the hyperparameter with
+    three seeds. Repeat the command to do what is left; several at once share the work. Every field of a
+    recipe is an option that changes it.
+
+    Args:
+        seeds: Seeds of the runs with the best settings.
+        results: Folder of the records; those of the trials are in its folder trials.
+    """
+    from setclr_course.search import searches
+
+    recipes, seeds = filtered(filter, seeds, all, fields)
+    for line in searches.search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
+        print(line, flush=True)
+
+
+def results(folder: Records = Path("data/results"), /, csv: Path | None = None) -> None:
+    """Print the recorded results as a Markdown table.
+
+    Args:
+        csv: Instead write a file with a row for each record in the folder and below, searches' trials too.
+    """
+    from setclr.data.writing import replacing
+    from setclr_course.search import recorded
+
+    if csv is None:
+        print(recorded.summary(folder))
+        return
+    table, damaged = recorded.everything(folder)
+    with replacing(csv) as file:
+        table.to_csv(file, index=False, lineterminator="\n")
+    print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))
+
+
+def filtered(
+    filter: str, seeds: tuple[int, ...], all_of_them: bool = False, fields: Any = None
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The recipes, with the `fields` that are not None instead of their own, and seeds that a campaign's
+    filter selects.
+
+    Raises ValueError if there are none, if it selects all recipes without `all_of_them`, or for a field that
+    one of them lacks.
+    """
+    from setclr.recipes import RECIPES
+
+    text, at, own = filter.partition("@")
+    if at:
+        if not all(seed.isdecimal() for seed in own.split(",")):
+            raise ValueError(f"filter must end with its seeds, NAME@0,1,2, got {filter!r}")
+        seeds = tuple(map(int, own.split(",")))
+    names = [text] if text in RECIPES else named((text,))
+    if len(names) == len(RECIPES) and not all_of_them:
+        took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
+        raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
+    changes = {name: value for name, value in vars(fields).items() if value is not None} if fields else {}
+    for name in names:
+        if lacking := [field for field in changes if not hasattr(RECIPES[name], field)]:
+            raise ValueError(f"{lacking[0]} must be left out for {name}, which is of {RECIPES[name].things}")
+    return {name: replace(RECIPES[name], **changes) for name in names}, seeds
