@@ -79,7 +79,7 @@ async function alive(element, number) {
   const packed = (await fetch(scenes)).body;
   const told = await new Response(packed.pipeThrough(new DecompressionStream("gzip"))).json();
   const address = (name) => `${pictures}${name}.png`;
-  if (told.twin) told.twin = await import(`./${told.twin}.js`);
+  if (told.twin) told.twin = { ...(await import("./scene.js")), ...(await import(`./${told.twin}.js`)) };
   element.dataset.alive = "true";
   if (told.columns) return row(element, told, address);
   const source = new (told.twin ? Twin : Atlas)(told);
