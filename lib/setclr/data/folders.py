@@ -45,7 +45,7 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     """The images of a split, sorted by path.
 
     - root/train/CLASS/IMAGE, and root/val or else root/test, if there is one of these three folders, by any
-      name in SPLIT_OF, in small letters or large ones.
+      name in SPLIT_OF, in small letters or large ones. root/train may hold images alone, without classes.
     - root/CLASS/IMAGE, if there are two classes or more. It has no test split.
     - Otherwise all images in root or below, at any depth, and there are no classes.
 
@@ -53,6 +53,9 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     as `setclr.data.load` does, also if the names of deeper folders say that they are of several splits.
     Cost: the folders are listed once; of links, the target is looked up.
     """
+    if split == "train" and _unlabelled(place := _splits(root).get("train", "")):
+        paths = images_below(Path(place))
+        return ImageSet(decoded(paths, size, stream), torch.full((len(paths),), -1), ())
     if split == "test" or _splits(root):
         found = by_class(_of_split(root, split), size, stream)
         for beside in listed(root, is_image) if split == "train" else ():
@@ -193,9 +196,17 @@ def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path
     if place is None:
         remedy = "`evaluate` splits images with classes by a seed; or fill PATH/val/CLASS"
         raise FileNotFoundError(f"{root} has no folder val or test; {remedy}")
+    if _unlabelled(str(known)):
+        return class_folders(Path(place), needed, is_image)
     train, test = (class_folders(folder, needed, is_image) for folder in (known, Path(place)))
     same_names(known, Path(place), train, test)
     return test
+
+
+def _unlabelled(folder: str) -> bool:
+    """Whether a folder has images beside no other folders, and so no classes."""
+    inside = listed(Path(folder), is_image) if os.path.isdir(folder) else []
+    return bool(inside) and not any(map(os.path.isdir, inside))
 
 
 def _split_of(path: str) -> str:

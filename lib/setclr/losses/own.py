@@ -50,7 +50,13 @@ class Own(Objective):
 
 
 def objective(loss: Any) -> Any:
-    """The loss as an `Objective`; what is no module or function stays as it is."""
+    """The loss as an `Objective`; what is no module or function stays as it is.
+
+    >>> from torch import nn
+    >>> from setclr.losses import InfoNCE, objective
+    >>> objective(nn.MSELoss()), objective(InfoNCE(0.5)).temperature
+    (MSELoss(), 0.5)
+    """
     if isinstance(loss, Objective | type) or not callable(loss):
         return loss
     return Own(loss)

@@ -6,7 +6,7 @@ from setclr import losses
 from setclr.data_sets import known
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
 from setclr.recipes.recipe import Recipe
-from setclr.settings import flag, one_of, text, whole
+from setclr.settings import flag, one_of, real, text, whole
 from setclr.views import PRESETS
 
 
@@ -26,6 +26,16 @@ class ImageRecipe(Recipe):
     """Train on this many images of the set, spread evenly over the classes; None: on all."""
     views: str = one_of("simclr", PRESETS)
     """Named augmentation, a key of setclr.views.PRESETS."""
+    least_crop: float | None = real(None, "None takes that of `views`", above=0, most=1)
+    """Least area of a full view as a share of the image's; None: that of `views`."""
+    jitter: float | None = real(None, "None takes that of `views`", least=0, most=4)
+    """Strength of the colour jitter, in that of `views`: 0 leaves colours, 2 is twice as strong; None: 1."""
+    blur: float | None = real(None, "None takes that of `views`", least=0, most=1)
+    """Probability of a blur; None: that of `views`."""
+    vertical: float = real(0.0, "it is a probability", least=0, most=1)
+    turn: float = real(0.0, "it is a probability", least=0, most=1)
+    """Probabilities that a view is mirrored top to bottom, and that its rows and columns are exchanged: 0.5
+    of both for images without an upright, as of satellites and tissue."""
     full_views: int | None = whole(None, 1, 4, "None takes as many as `views` has")
     """Number of full views of an image, 1 to 4, those of `views` in turn; None: as many as `views` has.
     Losses need two or more, baselines such as "Supervised()" one."""

@@ -39,16 +39,21 @@ def compared() -> dict[str, dict[str, Any]]:
 
 def first() -> dict[str, dict[str, Any]]:
     """The fields of recipes to begin with: a minute or two on photo-patches, five epochs of CIFAR-10,
-    MUTAG, or a folder of videos."""
+    a folder of photographs at 224 px, MUTAG, or a folder of videos."""
     photo = dict(views="photo", epochs=30, lr=3e-3)
     cifar = dict(data="cifar10", views="qare", epochs=5, lr=3e-3)
     others = ("infonce+qare", "sparseclr", "sparseclr+qare", "iot-rows", "iot-rows-uniform", "mmcl-inv")
+    wide = dict(layers=3, hidden=2048, embedding=128, activation="relu", view_size=224, views="simclr")
+    # From batches of 1,024 on, --optimiser lars --lr 0.3 is SimCLR's.
+    sgd = dict(optimiser="sgd", lr=0.03, lr_batch=256, weight_decay=1e-4, warmup=10, epochs=100, batch=256)
+    large = dict(encoder="resnet50-imagenet", normalised="imagenet", data="folder:photographs", **wide, **sgd)
     return {
         "photo-infonce": dict(loss=INFONCE, **photo),
         "photo-groco": dict(loss=GROCO, **photo, last_norm=True),
         **{f"photo-{name}": dict(loss=COMPARED[name], **photo, last_norm=True) for name in others},
         "cifar10-infonce": dict(loss=INFONCE, **cifar),
         "cifar10-groco": dict(loss=GROCO, **cifar, last_norm=True),
+        "photographs-224": dict(loss=INFONCE, **large),
         "graph-infonce": dict(kind="graph", loss="InfoNCE(temperature=0.2)"),
         "video-infonce": dict(kind="video", data="folder:videos", loss="InfoNCE(temperature=0.2)"),
     }

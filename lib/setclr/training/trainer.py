@@ -30,6 +30,7 @@ from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 NO_SETTINGS = ("params", "lr", "fused", "foreach", "capturable")  # in an optimiser's groups
+FORGOTTEN = " at 0x[0-9a-f]+|, vertical=0.0, turn=0.0"  # of a process, and what views of older runs lack
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0  # between checkpoints
 
@@ -263,7 +264,7 @@ class Trainer:
             del given["epochs"]  # a run may go on for longer
         for i, group in enumerate(self.optimiser.param_groups):
             given |= {f"{k}{f' of group {i}' * bool(i)}": x for k, x in group.items() if k not in NO_SETTINGS}
-        return {name: re.sub(" at 0x[0-9a-f]+", "", repr(x)) for name, x in given.items()}  # of this process
+        return {name: re.sub(FORGOTTEN, "", repr(x)) for name, x in given.items()}
 
     def _parts(self) -> dict[str, Any]:
         """What has a state of its own, by name."""

@@ -80,9 +80,16 @@ def finish(
 def recolour(images: Tensor, view: View, draws: Tensor, compiled: bool = False) -> Tensor:
     """`apply` for a view that does not crop: (N, C, H, W) uint8 of any sides -> (N, C, H, W) float32.
 
-    Draws are (N, 1, 36). Raises ValueError if the view crops, blurs or has a size.
+    Draws are (N, 1, 36). Raises ValueError if the view crops, blurs, turns or has a size.
     """
-    if (view.size, view.scale, view.ratio, view.padding, view.blur) != (None, (1, 1), (1, 1), 0, 0):
+    if (view.size, view.scale, view.ratio, view.padding, view.blur, view.turn) != (
+        None,
+        (1, 1),
+        (1, 1),
+        0,
+        0,
+        0,
+    ):
         raise ValueError(f"view must keep images whole and sharp, got {view}; use preset('matching')")
     check_draws(draws, len(images), 1)
     return _uncropped(images, [view], draws, compiled)

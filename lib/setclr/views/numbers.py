@@ -72,6 +72,8 @@ class Parameters(NamedTuple):
     blur: Tensor  # mask
     sigma: Tensor  # (V, N) output pixels
     solarise: Tensor  # mask
+    vertical: Tensor  # mask
+    turn: Tensor  # mask
 
 
 def parameters(views: Sequence[View], draws: Tensor, H: int, W: int) -> Parameters:
@@ -86,6 +88,9 @@ def parameters(views: Sequence[View], draws: Tensor, H: int, W: int) -> Paramete
         name: u[name][..., 0] < _of_each(views, name)[:, None]
         for name in ("flip", "grey", "blur", "solarise")
     }
+    bits = u["flip"][..., 0]  # of its 24 the first eight say enough about the flip
+    happens["vertical"] = bits * 2**8 % 1 < _of_each(views, "vertical")[:, None]
+    happens["turn"] = bits * 2**16 % 1 < _of_each(views, "turn")[:, None]
     return Parameters(
         box=boxes(views, draws, H, W), factors=torch.where(jittered, factors, neutral),
         order=u["order"].argsort(dim=2), sigma=small + (large - small) * u["blur"][..., 1], **happens,
@@ -160,6 +165,9 @@ def colours(views: Sequence[View], p: Parameters, C: int, S: int) -> dict[str, T
         made |= blurring(_each(p.sigma), _each(p.blur), S)
     if any(view.solarise for view in views):
         made["tops"] = 2 - _each(p.solarise)[..., None, None]
+    for name in ("vertical", "turn"):
+        if any(getattr(view, name) for view in views):
+            made[name] = _each(getattr(p, name))[..., None, None]
     return made
 
 

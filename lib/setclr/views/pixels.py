@@ -56,6 +56,10 @@ def recolour(x: Tensor, numbers: dict[str, Tensor], apart: bool) -> Tensor:
     `apart` keeps the channels in separate tensors.
     """
     shape = x.shape
+    if "vertical" in numbers:
+        x = torch.lerp(x, x.flip(2), numbers["vertical"])
+    if "turn" in numbers:
+        x = torch.lerp(x, x.mT, numbers["turn"])
     channels = list(x.flatten(2).split(1 if apart else shape[1], dim=1))
     if "blends" not in numbers:
         channels = [y.clamp_(0, 1) for y in channels]  # rounding puts some values just outside

@@ -46,6 +46,9 @@ class View:
             first three (at least 0). The hue's turn is uniform in ± the last, in full turns, <= 0.5. Every
             image draws the order of the four.
         blur: probability of a Gaussian blur. Its deviation is uniform in `blur_sigma`, in output pixels.
+        vertical, turn: probabilities of mirroring top to bottom, and then of exchanging rows and columns, for
+            images that have no upright, as of satellites and tissue. With 0.5 for these and flip, all eight
+            positions of a square are alike.
     """
 
     size: int | None = whole(None, 1, hint="it is the output's side; None keeps the input's")
@@ -60,6 +63,8 @@ class View:
     blur: float = probability(0.0)
     blur_sigma: tuple[float, float] = several((0.1, 2.0), None, None, above=0)
     solarise: float = probability(0.0)
+    vertical: float = probability(0.0)
+    turn: float = probability(0.0)
 
 
 SIMCLR = (View(blur=0.5),) * 2

@@ -1,4 +1,4 @@
-"""stereo-patches: pairs of patches that two cameras see (QARe, table 1, in small).
+"""stereo-patches: pairs of patches that two cameras see (for table 1).
 
 They are made in seconds, without a download."""
 

@@ -121,16 +121,14 @@ SHORT = "--epochs 1 --batch 8 --data folder:tree"
 WORKS = {  # with a word that it says
     "recipes photo-groco": "--last-norm",
     f"pretrain photo-infonce --out run {SHORT} --precision float32": "seconds",
-    f"campaign photo-infonce@0 {SHORT}": "photo-infonce-seed0: knn",
     "recipes graph": "graph-infonce",
     "evaluate run --record record.json": "untrained",
     "embed run tree --size 16": "features of 32 images",
-    "export run": "conv4, 3 channels",
-    "results data/results": "photo-infonce",
+    "export run": "setclr.models.encoder",
 }
 NEEDS = [
     "recipes qare-table2-conv4-cifar10-simclr", "pretrain qare-table2-conv4-cifar10-simclr --out other",
-    "campaign qare-table2", "search groco-table8a", "evaluate run --protocol groco", "evaluate run --all",
+    "campaign photo-infonce", "results record.json", "search groco-table8a", "evaluate run --protocol groco", "evaluate run --all",
     "pretrain video-infonce --data moving-patches --out other",
 ]  # fmt: skip
 MISSING = "with the course, which is not installed: clone the repository and run `make`"

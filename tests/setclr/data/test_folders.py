@@ -22,6 +22,7 @@ from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, 
 from setclr.cli import main
 from setclr.data import Photographs, folders, load
 from setclr.experiments import embed_folder, new_run, pretrain
+from setclr.experiments.kinds import image as image_kind
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.views import View, draw
 
@@ -114,6 +115,17 @@ def test_images_elsewhere_have_no_label_and_one_beside_class_folders_is_named(th
     assert max(labels) < 1 or found.images[found.labels == -1][:, 0, 0, 0].tolist() == [0]
     wanted = f"^{labels.count(-1)} images have no label, the first is .*/{first}.png; move .*, of two classes"
     assert len(said) == bool(first) and all(re.search(wanted, str(one.message)) for one in said)
+
+
+def test_images_to_train_on_need_no_classes_beside_labelled_ones(tmp_path):
+    name = tree(tmp_path, "train/a.png train/b.png val/cat val/dog")
+    train, test = load(name), load(name, split="test")
+    assert train.labels.tolist() == [-1, -1] and train.classes == () and test.classes == ("cat", "dog")
+    for k in range(2, 12):
+        for place in ("val/cat", "val/dog"):
+            grey_level(tmp_path / place / f"{k}.png", k)
+    some, others = image_kind.labelled(ImageRecipe("InfoNCE()", data=name, size=8))
+    assert some.classes == others.classes == ("cat", "dog") and (len(some), len(others)) == (20, 4)
 
 
 @pytest.mark.parametrize("beside", ["bus", "cover.png"])

@@ -1,5 +1,6 @@
 """What is one's own in a run: a loss, photographs some of which are damaged or gone, more epochs."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +12,14 @@ from PIL import Image
 from small_runs import FEW
 from torch import nn
 
-from setclr import InfoNCE, data, pretrain
+from setclr import InfoNCE, data, pretrain, views
 from setclr.cli import main
 from setclr.experiments import load_run
+from setclr.experiments.kinds import image as kind
 from setclr.experiments.records import read_record, record
 from setclr.losses import Own, SetLoss, objective
 from setclr.models import head
-from setclr.recipes import ImageRecipe
+from setclr.recipes import RECIPES, ImageRecipe
 from setclr.training import LoaderViews, Trainer, progress
 
 RECIPE = ImageRecipe("InfoNCE(temperature=0.5)", epochs=2, batch=16, precision="float32", schedule="constant")
@@ -150,3 +152,20 @@ def test_a_log_file_gets_a_line_an_epoch_and_a_collapse_is_said(tmp_path, capsys
     monkeypatch.setattr(data, "load", lambda *_, **__: FEW)
     main(["pretrain", "photo-infonce", "--epochs", "1", "--batch", "16", "--out", str(tmp_path / "run")])
     assert "collapsed: all embeddings are nearly one point" in capsys.readouterr().out
+
+
+def test_a_recipe_changes_the_views_it_names_and_says_that_a_small_network_is_slow_at_full_size():
+    recipe = replace(RECIPE, least_crop=0.5, jitter=2.0, blur=0.25, vertical=0.5, turn=0.5, local_views=1)
+    first, _, small = kind.views_of(recipe, 32)
+    assert first.scale == (0.5, 1) and small.scale == (0.05, 0.14)
+    assert first.jitter == (1.6, 1.6, 1.6, 0.4) and {first.blur, small.blur} == {0.25}
+    assert (first.vertical, first.turn) == (0.5, 0.5)
+    assert kind.views_of(RECIPE, 32) == views.multi_crop("simclr", 2, 0)
+    assert kind.views_of(replace(RECIPE, jitter=4.0), 32)[0].jitter[3] == 0.5
+    with pytest.warns(UserWarning, match="conv4 is for small images, got views of 224 px; with resnet18"):
+        kind.source(replace(RECIPE, view_size=224), FEW)
+    photographs = RECIPES["photographs-224"]
+    assert photographs.view_size == photographs.side == 224 and photographs.optimiser == "sgd"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind.source(photographs, FEW)

@@ -18,7 +18,8 @@ from setclr.views import PRESETS, View, apply, augment, draw, numbers, parameter
 
 few = settings(max_examples=15)
 sides = st.integers(1, 70)
-HARD = View(size=24, scale=(0.05, 1.0), jitter=(0.9, 1.3, 1.1, 0.5), blur=0.5, solarise=0.4)
+HARD = View(size=24, scale=(0.05, 1.0), jitter=(0.9, 1.3, 1.1, 0.5), blur=0.5, solarise=0.4, vertical=0.5,
+            turn=0.3)  # fmt: skip
 
 
 def photos(n=6, C=3, H=32, W=32, seed=0):
@@ -52,6 +53,10 @@ def of_one_image(image, view, p, i):
     x = F.resized_crop(x, top, left, height, width, [S, S], how, antialias=True).clamp(0, 1)
     if p.flip[i]:
         x = F.horizontal_flip(x)
+    if p.vertical[i]:
+        x = F.vertical_flip(x)
+    if p.turn[i]:
+        x = x.mT
     changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
     for op in p.order[i].tolist():
         x = changes[op](x, float(p.factors[i, op]))
@@ -78,7 +83,8 @@ def test_every_preset_is_torchvisions_composition(name):
 @given(H=sides, W=sides, S=st.integers(2, 64), C=st.sampled_from([1, 3]), V=st.integers(1, 3), seed=sides)
 def test_any_shape_is_torchvisions_composition(H, W, S, C, V, seed):
     more = dict(scale=(0.01, 1), interpolation=("bilinear", "bicubic")[seed % 2], padding=seed % 3 / 7)
-    images, view = photos(4, C, H, W, seed), [View(S, **more, blur=0.5, solarise=0.3)] * V
+    more |= dict(blur=0.5, solarise=0.3, vertical=0.6, turn=0.4)
+    images, view = photos(4, C, H, W, seed), [View(S, **more)] * V
     draws = draw(view, 4, shifted(seed))
     out = apply(images, view, draws)
     assert out.shape == (V, 4, C, S, S) and out.dtype == torch.float32 and out.is_contiguous()
@@ -106,6 +112,21 @@ def test_crops_are_distributed_as_torchvisions(view, H, W):
         spread = float(b.std()) + 1e-9
         assert float(a.mean() - b.mean()) == pytest.approx(0, abs=5 * spread * math.sqrt(2 / n) + 1e-9)
         assert float(a.std()) == pytest.approx(spread, rel=0.05, abs=1e-6)
+
+
+def test_all_eight_positions_of_a_square_are_as_likely_and_nothing_else_changes():
+    n, plain = 16000, View(jitter=(0,) * 4, grey=0)
+    draws = draw([plain], n, shifted())
+    p = of_one(replace(plain, vertical=0.5, turn=0.5), draws[:, 0], 8, 8)
+    counts = (4 * p.flip + 2 * p.vertical + p.turn.int()).bincount(minlength=8)
+    assert (counts - n / 8).abs().max() < 6 * (n / 8) ** 0.5
+    rare = of_one(replace(plain, flip=0.2, vertical=0.1, turn=0.3), draws[:, 0], 8, 8)
+    for mask, share in ((rare.vertical, 0.1), (rare.turn, 0.3), (rare.vertical[rare.flip], 0.1)):
+        assert mask.float().mean() == pytest.approx(share, abs=6 * 0.5 / len(mask) ** 0.5)
+    same_as_before = of_one(plain, draws[:, 0], 8, 8)
+    assert torch.equal(p.box, same_as_before.box) and torch.equal(p.flip, same_as_before.flip)
+    with pytest.raises(ValueError, match="view must keep images whole and sharp"):
+        views.recolour(photos(1), replace(PRESETS["matching"][0], turn=0.5), draws[:1])
 
 
 def test_padded_crops_are_torchvisions_random_crop_with_a_border_of_an_eighth():

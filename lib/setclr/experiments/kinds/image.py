@@ -5,6 +5,7 @@ Runs on pairs keep the best epoch on validation pairs, and are measured by how m
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -36,6 +37,8 @@ from setclr.recipes.image import ImageRecipe
 from setclr.training.source import ImageViews, check_set
 from setclr.views.pixels import grey
 
+SMALL = ("conv4", "resnet32", "resnet18", "resnet50")  # encoders for small images
+
 
 def load(recipe: ImageRecipe, root: str | Path) -> ImageSet:
     known = data_of.known(recipe.data)
@@ -64,14 +67,29 @@ def source(recipe: ImageRecipe, data: ImageSet) -> ImageViews:
     if recipe.images and len(data) > 1:  # `Batches` raises the error for a single image
         integer("images", recipe.images, least=2, most=len(data), hint=f"{recipe.data} has {len(data)}")
         data = data.sample(recipe.images)
-    return ImageViews(data, views_of(recipe, data.images.shape[-1]))
+    made = views_of(recipe, data.images.shape[-1])
+    if (side := made[0].size or data.images.shape[-1]) >= 128 and recipe.encoder in SMALL:
+        hint = "with resnet18-imagenet, or as in photographs-224, a step takes a fraction of the time"
+        warnings.warn(f"{recipe.encoder} is for small images, got views of {side} px; {hint}", stacklevel=2)
+    return ImageViews(data, made)
 
 
 def views_of(recipe: ImageRecipe, side: int) -> tuple[views.View, ...]:
     """The recipe's views of images of that side: the full ones, then the small crops."""
     full = recipe.full_views or len(views.PRESETS[recipe.views])
     small = recipe.local_size or round(3 / 7 * (recipe.view_size or side))
-    return views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
+    made = views.multi_crop(recipe.views, full, recipe.local_views, recipe.view_size, small)
+    return tuple(changed(view, recipe, v < full) for v, view in enumerate(made))
+
+
+def changed(view: views.View, recipe: ImageRecipe, full: bool) -> views.View:
+    """The view with what the recipe has of its own; the area is that of `full` views."""
+    *three, hue = (x * (1 if recipe.jitter is None else recipe.jitter) for x in view.jitter)
+    return replace(
+        view, jitter=(*three, min(hue, 0.5)), blur=view.blur if recipe.blur is None else recipe.blur,
+        scale=(recipe.least_crop, 1) if full and recipe.least_crop else view.scale,
+        vertical=recipe.vertical, turn=recipe.turn,
+    )  # fmt: skip
 
 
 def watch(recipe: ImageRecipe, root: str | Path) -> OnEpoch | None:
@@ -105,7 +123,7 @@ def labelled(
 
     `split`: "test" gives all training images and the test images; "validation" gives two parts of the
     training images (`data.sets.validation_split`), and so does "held out", which is for encoders that
-    have been trained on both parts.
+    have been trained on both parts. Where only the test images have labels, "test" gives two parts of these.
 
     Raises ValueError for another split. Also raises it for "validation" if the recipe trains on other images:
     unlabelled ones, or files from which views are cut at full resolution.
@@ -118,7 +136,8 @@ def labelled(
     size = recipe.size or (side and round(side / protocol_named(protocol).centre))
     train = data_of.load(recipe.data, root, "train", size)
     if split == "test":
-        return train, data_of.load(recipe.data, root, "test", size)
+        test = data_of.load(recipe.data, root, "test", size)
+        return (train, test) if train.classes or not test.classes else validation_split("", test)
     return validation_split(recipe.data, train)
 
 
