@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from setclr.checks import choice
 from setclr.extras import extra
-from setclr.recipes.registry import of_course
 
 with extra("train"):
     import tyro
@@ -30,7 +29,10 @@ def command(words: list[str]) -> Callable[[], None]:
     """
     name, *rest = words
     choice("command", name, NAMES, "setclr --help lists them")
-    function = getattr(commands, name, None) or getattr(of_course(f"setclr {name}"), name)
+    if not (function := getattr(commands, name, None)):  # it comes with the course
+        from setclr.recipes import registry
+
+        function = getattr(registry.of_course(name), name)
     parameters = dict(inspect.signature(function).parameters)
     given = {}
     if parameters.pop("typed", None):

@@ -53,8 +53,8 @@ def any_folder(root: Path, split: str, size: int | None, stream: bool | None) ->
     as `setclr.data.load` does, also if the names of deeper folders say that they are of several splits.
     Cost: the folders are listed once; of links, the target is looked up.
     """
-    if split == "train" and _unlabelled(place := _splits(root).get("train", "")):
-        paths = images_below(Path(place))
+    if split == "train" and _unlabelled(root):
+        paths = images_below(Path(_splits(root)["train"]))
         return ImageSet(decoded(paths, size, stream), torch.full((len(paths),), -1), ())
     if split == "test" or _splits(root):
         found = by_class(_of_split(root, split), size, stream)
@@ -196,17 +196,18 @@ def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path
     if place is None:
         remedy = "`evaluate` splits images with classes by a seed; or fill PATH/val/CLASS"
         raise FileNotFoundError(f"{root} has no folder val or test; {remedy}")
-    if _unlabelled(str(known)):
+    if _unlabelled(root):
         return class_folders(Path(place), needed, is_image)
     train, test = (class_folders(folder, needed, is_image) for folder in (known, Path(place)))
     same_names(known, Path(place), train, test)
     return test
 
 
-def _unlabelled(folder: str) -> bool:
-    """Whether a folder has images beside no other folders, and so no classes."""
-    inside = listed(Path(folder), is_image) if os.path.isdir(folder) else []
-    return bool(inside) and not any(map(os.path.isdir, inside))
+def _unlabelled(root: Path) -> bool:
+    """Whether root/train holds images alone, without classes, beside class folders for the other split."""
+    inside = {name: [*map(os.path.isdir, listed(Path(x), is_image))] for name, x in _splits(root).items()}
+    train, test = inside.get("train", []), inside.get("val", inside.get("test", []))
+    return bool(train and test) and not any(train) and all(test)
 
 
 def _split_of(path: str) -> str:

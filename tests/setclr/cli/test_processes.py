@@ -128,7 +128,8 @@ WORKS = {  # with a word that it says
 }
 NEEDS = [
     "recipes qare-table2-conv4-cifar10-simclr", "pretrain qare-table2-conv4-cifar10-simclr --out other",
-    "campaign photo-infonce", "results record.json", "search groco-table8a", "evaluate run --protocol groco", "evaluate run --all",
+    "campaign photo-infonce", "results record.json",
+    "search groco-table8a", "evaluate run --protocol groco", "evaluate run --all",
     "pretrain video-infonce --data moving-patches --out other",
 ]  # fmt: skip
 MISSING = "with the course, which is not installed: clone the repository and run `make`"

@@ -84,11 +84,11 @@ def views_of(recipe: ImageRecipe, side: int) -> tuple[views.View, ...]:
 
 def changed(view: views.View, recipe: ImageRecipe, full: bool) -> views.View:
     """The view with what the recipe has of its own; the area is that of `full` views."""
-    *three, hue = (x * (1 if recipe.jitter is None else recipe.jitter) for x in view.jitter)
+    light, contrast, colour, hue = (x * (1 if recipe.jitter is None else recipe.jitter) for x in view.jitter)
     return replace(
-        view, jitter=(*three, min(hue, 0.5)), blur=view.blur if recipe.blur is None else recipe.blur,
+        view, blur=view.blur if recipe.blur is None else recipe.blur,
         scale=(recipe.least_crop, 1) if full and recipe.least_crop else view.scale,
-        vertical=recipe.vertical, turn=recipe.turn,
+        jitter=(light, contrast, colour, min(hue, 0.5)), vertical=recipe.vertical, turn=recipe.turn,
     )  # fmt: skip
 
 
