@@ -31,8 +31,7 @@ Device = Annotated[str | None, arg(help="cpu, cuda, cuda:1, …; None takes a GP
 Pixels = Annotated[str, arg(help='Where the pixels come from, for the record: original, or e.g. "JPEG q75".')]
 SETS = ", ".join(NAMES)
 PROTOCOLS = "setclr (the project's own), or a paper's, such as groco; another name lists them"
-SKIP = "Leave out image and video files that cannot be read; the last lines name them. A run goes on without "
-SKIP += "files that were removed since it began."
+SKIP = "Leave out files that cannot be read, and go on without those removed since; the last lines name them."
 Skip = Annotated[bool, arg(help=SKIP)]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 

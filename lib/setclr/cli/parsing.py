@@ -18,7 +18,8 @@ with extra("train"):
 
     from setclr.cli import commands
 
-NAMES = ("recipes", "data", "pretrain", "campaign", "search", "evaluate", "embed", "export", "results")
+OF_COURSE = ("campaign", "search", "neighbours", "results")
+NAMES = ("recipes", "data", "pretrain", "evaluate", "embed", "export", *OF_COURSE)
 
 
 def command(words: list[str]) -> Callable[[], None]:

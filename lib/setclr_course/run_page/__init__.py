@@ -1,7 +1,7 @@
 """What the course adds to the commands (entry point group "setclr.pages").
 
-`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`. `campaign`, `search` and
-`results` are commands. Each is imported when it is first used.
+`evaluate_all` and `page` make the HTML page of `setclr evaluate RUN --all`. `campaign`, `search`,
+`results` and `neighbours` are commands. Each is imported when it is first used.
 """
 
 from importlib import import_module
@@ -9,8 +9,8 @@ from typing import Any
 
 from setclr.extras import extra
 
-MODULES = {"campaign": "commands", "evaluate_all": "measured", "page": "html_page", "results": "commands",
-           "search": "commands"}  # fmt: skip
+MODULES = {"campaign": "commands", "evaluate_all": "measured", "neighbours": "commands", "page": "html_page",
+           "results": "commands", "search": "commands"}  # fmt: skip
 __all__ = list(MODULES)
 
 

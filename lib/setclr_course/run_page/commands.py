@@ -1,4 +1,4 @@
-"""The commands of many runs: `setclr campaign`, `search` and `results`, made as `setclr.cli.commands` are."""
+"""Commands that come with the course, made as `setclr.cli.commands` are: many runs, tables, neighbours."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from setclr.cli.commands import COMPILED, PROTOCOLS, Compiled, Device, Pixels, Root, Skip, named, skipped
+from setclr.cli.commands import (
+    COMPILED,
+    PROTOCOLS,
+    Compiled,
+    Device,
+    Pixels,
+    Root,
+    Run,
+    Skip,
+    folder_of,
+    named,
+    skipped,
+)
 
 TAKEN = "Recipes whose names have this text in them; a whole name is that recipe alone. TEXT@0,2 takes these "
 TAKEN += "seeds and not --seeds."
@@ -84,6 +96,34 @@ def results(folder: Records = Path("data/results"), /, csv: Path | None = None) 
     with replacing(csv) as file:
         table.to_csv(file, index=False, lineterminator="\n")
     print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))
+
+
+def neighbours(
+    run: Run, place: Annotated[Path, arg(metavar="PHOTOGRAPH|FOLDER")], /, k: int = 6,
+    out: Path | None = None, root: Root = Path("data"), device: Device = None, skip_damaged: Skip = False,
+) -> None:  # fmt: skip
+    """Name and draw the training images that are most alike to your photographs, by the run's features.
+
+    Args:
+        k: How many of each.
+        out: The picture; None: RUN/neighbours-NAME.png.
+    """
+    from setclr.checks import choice
+    from setclr.data.writing import replacing
+    from setclr.experiments import load_run
+    from setclr.experiments.kinds.image import load
+    from setclr.training.devices import choose_device
+    from setclr_course.run_page.neighbours import neighbours_of
+
+    loaded, out = load_run(run), out or folder_of(run) / f"neighbours-{place.resolve().stem}.png"
+    choice("run", loaded.recipe.kind, ("image",), "neighbours are of photographs")
+    loaded.encoder.to(choose_device(device))
+    with skipped(skip_damaged):
+        found = neighbours_of(loaded, load(loaded.recipe, root), place, k)
+        print("\n".join(found.lines()))
+    with replacing(out) as file:
+        found.picture().savefig(file, format="png", dpi=120)
+    print(out)
 
 
 def filtered(
