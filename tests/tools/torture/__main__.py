@@ -1,4 +1,4 @@
-"""make torture, on Linux: killed runs, hostile tensors, Trainers fitted again, ties and pipes.
+"""make torture, on Linux: killed runs, Trainers fitted again, ties and pipes.
 
 It takes twenty minutes, or TORTURE_MINUTES.
 
@@ -24,8 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# The module of each, with its `trial(seed, folder)`.
-PARTS = {"kills": "kills", "losses": "tensors", "fits": "fits"}
+PARTS = ("kills", "fits")  # modules, each with its `trial(seed, folder)`
 MINUTES = float(os.environ.get("TORTURE_MINUTES", "20"))
 HANGS = 600.0  # seconds; the longest trial takes less than a tenth of it on a quiet machine
 MEMORY = 16 * 2**30  # bytes of addresses: what asks for more is found out before the machine stands still
@@ -43,7 +42,7 @@ def seeds(until: float) -> Iterator[int]:
 def part(name: str, given: Iterable[int]) -> int:
     """The trials of these seeds; how much did not hold. A trial that hangs ends the process."""
     counts, bad = Counter[str](), 0
-    trial = importlib.import_module(PARTS[name]).trial
+    trial = importlib.import_module(name).trial
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
         os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
         for seed in given:

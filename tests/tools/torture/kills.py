@@ -2,7 +2,8 @@
 
 A trial is one run of one of the set-ups: it is begun, struck, begun again, struck …, and last let to its end.
 Then its checkpoint, or its record, is compared with that of a run that nothing struck, bit for bit. Full
-disks, cut files and torchrun have tests in tests/setclr/training (test_resuming.py, test_two_hosts.py).
+disks, cut files, rivals and torchrun have tests of their own (test_resuming.py, test_writing.py,
+test_campaign.py, test_two_hosts.py).
 """
 
 import json
@@ -13,15 +14,13 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
-import torch
 from PIL import Image
 
 from setclr import cli
@@ -30,7 +29,7 @@ from setclr.training import checkpoint
 from setclr.training import trainer as engine
 
 WAITS = 300.0  # seconds for one attempt
-TIMES = ("seconds", "images_per_s", "training_seconds")
+TIMES = ("seconds", "images_per_s", "training_seconds", "evaluated_with")
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WORK = {"open", "os.rename", "os.remove", "os.mkdir"}  # on files, as Python's audit hooks name it
 FORK = multiprocessing.get_context("fork")  # its packages are loaded already, so a blow falls on our work
@@ -39,22 +38,22 @@ Outcome = tuple[dict[str, int], list[str]]
 
 @dataclass(frozen=True)
 class Blow:
-    """A signal after so many `seconds`, or before the work number `nth` on a file of the run; `again` so many
-    seconds later. Checkpoints are written after every step if `often`."""
+    """A signal after so many `seconds`, or before the work number `nth` on a file of the run. Checkpoints are
+    written after every step if `often`."""
 
     signal: signal.Signals
     often: bool
     seconds: float | None
     nth: int
-    again: float | None
 
     @classmethod
     def drawn(cls, by: random.Random, seconds: float) -> "Blow":
         """A blow to a run that takes so long."""
-        by_time = by.random() < 0.4
-        moment = by.uniform(0, seconds) if by_time else None
-        again = by.choice([None, None, by.uniform(0, 0.3)]) if by_time else None
-        return cls(by.choice(SIGNALS), by.random() < 0.7, moment, int(10 ** by.uniform(0, 1.8)), again)
+        moment = by.uniform(0, seconds) if by.random() < 0.4 else None
+        return cls(by.choice(SIGNALS), by.random() < 0.7, moment, int(10 ** by.uniform(0, 1.8)))
+
+    def fall(self) -> None:
+        os.kill(os.getpid(), self.signal)
 
     def arm(self, out: Path) -> None:
         """Let it fall in this process, which works in that folder, when its moment comes."""
@@ -66,10 +65,14 @@ class Blow:
             if event in WORK and str(given[0]).startswith(str(out)):
                 seen += 1
                 if seen == self.nth:
-                    os.kill(os.getpid(), self.signal)
+                    self.fall()
 
         if self.seconds is None:
             sys.addaudithook(work)
+        else:
+            timer = threading.Timer(self.seconds, self.fall)
+            timer.daemon = True
+            timer.start()
 
 
 # "{out}" is the folder of the attempt, "{tree}" one of photographs of one size, "{wild}" one of any sizes.
@@ -113,26 +116,24 @@ def trial(seed: int, folder: Path) -> Outcome:
     here, whole = folder / "struck", folder / "whole" / name
     photographs(folder / "tree", 32, 32)
     photographs(folder / "wild", 24, 40)
-    counts: Counter[str] = Counter()
+    struck, findings, took = 0, list[str](), whole / "seconds"
     if not whole.exists():
         began = time.monotonic()
         status, said = attempt(name, folder, whole)
-        (whole / "seconds").write_text(str(time.monotonic() - began))
+        took.write_text(str(time.monotonic() - began))
         assert status == 0, said
-    seconds = float((whole / "seconds").read_text())
     shutil.rmtree(here, ignore_errors=True)
-    findings: list[str] = []
     for _ in range(drawn.randint(1, 4)):
-        blow = Blow.drawn(drawn, seconds)
-        status, said = attempt(name, folder, here, blow, rival=drawn.random() < 0.15)
-        counts[blow.signal.name] += status != 0
+        blow = Blow.drawn(drawn, float(took.read_text()))
+        status, said = attempt(name, folder, here, blow)
+        struck += status != 0
         if status and not as_blown(blow, status, said):
             findings.append(f"{name}, {blow}: status {status}, said {said[-800:]!r}")
         findings += [f"{name}, {blow}: {left}" for left in what_is_left(here)]
-    status, said = attempt(name, folder, here, rival=drawn.random() < 0.3)
+    status, said = attempt(name, folder, here)
     different = compared(here, whole) if status == 0 else f"status {status}: {said}"
-    counts.update({"runs": 1, "bit-identical": not different})
-    return dict(counts), findings + [f"{name}: {different}"] * bool(different)
+    counts = {"runs": 1, "blows": struck, "bit-identical": int(not different)}
+    return counts, findings + [f"{name}: {different}"] * bool(different)
 
 
 def photographs(folder: Path, least: int, most: int) -> None:
@@ -149,55 +150,35 @@ def photographs(folder: Path, least: int, most: int) -> None:
                 image.save(folder / split / kind / f"{i}.png")
 
 
-def attempt(
-    name: str, folder: Path, out: Path, blow: Blow | None = None, rival: bool = False
-) -> tuple[int, str]:
+def attempt(name: str, folder: Path, out: Path, blow: Blow | None = None) -> tuple[int | None, str]:
     """Do what the set-up says until it ends or is struck: its status, as subprocess counts it, and what it
-    said. A rival does the same at the same time, in the same folder, and must end or be told to wait."""
+    said. None is the status of one that hung, or left processes of its own behind; all are killed then."""
     words = [word.format(out=out, tree=folder / "tree", wild=folder / "wild") for word in SETUPS[name]]
-    processes = [started(words, folder / "said", out, blow)]
-    if rival:
-        processes.append(started(words, folder / "rival", out, None))
-    if blow and blow.seconds is not None:
-        for wait in filter(None, (blow.seconds, blow.again)):
-            time.sleep(wait)
-            with suppress(ProcessLookupError):
-                os.kill(processes[0].pid, blow.signal)
-    ended = [waited(process) for process in processes]
-    said = (folder / "said").read_text()
-    if rival:
-        rivals = (folder / "rival").read_text()
-        told = "trains there" in rivals or "left to another" in rivals
-        if ended[1] not in (0, 1) or (ended[1] == 1 and not told):
-            return 70, f"the rival ended with {ended[1]}: {rivals}"
-        refused = ended[0] == 1 and "trains there" in said and not ended[1]
-        if refused or (not ended[0] and "left to another" in said):
-            return attempt(name, folder, out, blow)  # the rival was first
-    return ended[0], said
-
-
-def started(words: list[str], said: Path, out: Path, blow: Blow | None) -> BaseProcess:
-    """A process of a session of its own that does what `setclr WORDS` does, and hears signals from now on."""
-    begun = FORK.Event()
-    process = FORK.Process(target=command, args=(words, said, out, blow, begun))
+    process = FORK.Process(target=command, args=(words, folder / "said", out, blow))
     process.start()
-    begun.wait(WAITS)
-    return process
+    process.join(WAITS)
+    status, until = process.exitcode, time.monotonic() + 10
+    with suppress(ProcessLookupError):
+        while status is not None and time.monotonic() < until:
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        status = None
+    return status, (folder / "said").read_text()
 
 
-def command(words: list[str], said: Path, out: Path, blow: Blow | None, begun: Event) -> None:
+def command(words: list[str], said: Path, out: Path, blow: Blow | None) -> None:
+    """What `setclr WORDS` does, as the first process of a session of its own."""
     os.setsid()
     file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = ["setclr", *words]
-    if blow:
-        blow.arm(out)
-    begin = cli.main
+    sys.argv, begin = ["setclr", *words], cli.main
 
     def main(given: list[str]) -> None:
-        begun.set()
+        if blow:
+            blow.arm(out)
         begin(given)
 
     cli.main = main
@@ -208,25 +189,7 @@ def command(words: list[str], said: Path, out: Path, blow: Blow | None, begun: E
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def waited(process: BaseProcess) -> int:
-    """The status with which a process ended; 71, after it was killed with all of its own, if it hung; 72 if
-    processes that it had started stay behind."""
-    until, group = time.monotonic() + WAITS, process.pid
-    process.join(WAITS)
-    if process.exitcode is None:
-        os.killpg(group, signal.SIGKILL)
-        process.join()
-        return 71
-    with suppress(ProcessLookupError):
-        while time.monotonic() < until:
-            os.killpg(group, 0)
-            time.sleep(0.05)
-        os.killpg(group, signal.SIGKILL)
-        return 72
-    return process.exitcode
-
-
-def as_blown(blow: Blow, status: int, said: str) -> bool:
+def as_blown(blow: Blow, status: int | None, said: str) -> bool:
     """Whether a run ended as such a blow ends one."""
     if blow.signal == signal.SIGKILL:
         return status == -signal.SIGKILL
@@ -246,34 +209,22 @@ def what_is_left(out: Path) -> list[str]:
 
 
 def compared(here: Path, whole: Path) -> str:
-    """What differs between two finished folders, times apart; "" where nothing does."""
-    own = ("lock", "seconds")  # a lock's file may stay, the lock is gone with its process
-    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()
-                    and path.name not in own) for top in (here, whole)]  # fmt: skip
-    if names[0] != names[1]:
-        return f"the files are {names[0]} instead of {names[1]}"
-    for name in names[0]:
-        if name.endswith("checkpoint.pt"):
-            kept = [checkpoint.read((top / name).parent) for top in (here, whole)]
-        elif name.endswith(".json"):
-            kept = [json.loads((top / name).read_text()) for top in (here, whole)]
-            for record in kept:
-                record.pop("evaluated_with")
-        else:
-            continue
-        if place := differs(*kept):
-            return f"{name} differs at {place}"
-    return ""
+    """What differs between two finished folders, times apart; "" where nothing does. Locks have no ending: a
+    lock's file may stay, the lock is gone with its process."""
+    one, other = ({str(path.relative_to(top)): path for path in top.rglob("*.*")} for top in (here, whole))
+    if one.keys() != other.keys():
+        return f"the files are {sorted(one)} instead of {sorted(other)}"
+    return ", ".join(name for name in one if told(one[name]) != told(other[name]))
 
 
-def differs(a: object, b: object, place: str = "the top") -> str:
-    """The first place where two nested values differ, times apart, or ""."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        if a.keys() != b.keys():
-            return f"{place}: {sorted(map(str, a))} and {sorted(map(str, b))}"
-        return next((d for k in a if k not in TIMES and (d := differs(a[k], b[k], f"{place}, {k}"))), "")
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return next((d for i, x in enumerate(a) if (d := differs(x, b[i], f"{place}, {i}"))), "")
-    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return "" if a.dtype == b.dtype and torch.equal(a, b) else f"{place}: the tensors"
-    return "" if a == b or (a != a and b != b) else f"{place}: {a!r} and {b!r}"
+def told(path: Path) -> int:
+    """A checksum of what a checkpoint or a record says, times apart; 0 for other files."""
+    if path.suffix == ".pt":
+        return checkpoint.checksum(without_times(checkpoint.read(path)))
+    return checkpoint.checksum(without_times(json.loads(path.read_text()))) if path.suffix == ".json" else 0
+
+
+def without_times(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: without_times(value) for key, value in x.items() if key not in TIMES}
+    return [without_times(one) for one in x] if isinstance(x, list) else x
