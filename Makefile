@@ -85,7 +85,7 @@ coverage: $(READY) ## write notebooks/coverage.md: where each figure and equatio
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
-bench: $(READY) ## measure losses, peers, views, panels, the training loop; or ONLY="peers panels"
+bench: $(READY) ## measure losses, panels, the training loop; or ONLY="panels"
 	$(BIN)/python tests/tools/bench.py $(ONLY)
 	$(if $(ONLY),,$(BIN)/python tests/tools/bench_loop.py)
 

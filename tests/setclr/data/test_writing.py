@@ -120,14 +120,6 @@ def test_a_file_is_on_the_disk_before_its_name_and_then_the_folder_is(tmp_path, 
     assert (tmp_path / "two").read_bytes() == b"whole"
 
 
-def test_a_living_writer_is_left_to_end(tmp_path):
-    with another(tmp_path, WRITES) as writer:
-        write(tmp_path / "one")
-        writer.communicate("")
-    assert writer.returncode == 0
-    assert (tmp_path / "one").read_bytes() == b"half" and os.listdir(tmp_path) == ["one"]
-
-
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "a system without locks"])
 def test_threads_leave_one_anothers_files(tmp_path, monkeypatch, locks):
     if not locks:

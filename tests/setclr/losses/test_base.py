@@ -145,6 +145,8 @@ def test_a_weight_may_be_learnt_and_its_text_makes_one_that_learns():
         with torch.no_grad():
             log -= 100
         assert float(loss(z)) == pytest.approx(0.01 * float(QARe()(z)), rel=1e-5)
+    both = parse("InfoNCE(temperature=learnable(0.3)) + learnable(0.5) * QARe()")
+    assert learnt_numbers(both) == pytest.approx({"losses.0.temperature": 0.3, "learnt.1": 0.5})
     larger = 2 * (InfoNCE() + losses.learnable(0.5) * QARe() / 4)
     close(larger(z), 2 * InfoNCE()(z) + 0.25 * QARe()(z))
     for again in (eval(repr(larger), vars(losses)), parse(repr(larger)), copy.deepcopy(larger)):
@@ -272,18 +274,6 @@ def test_a_temperature_can_be_learned_and_a_learnable_one_stays_in_its_domain(ki
         close(loss(z), fixed(end)(z))
     setattr(loss, name, 0.3)
     assert not list(loss.parameters()) and loss(z) == fixed(0.3)(z)
-
-
-def test_an_optimiser_moves_the_temperature_and_its_value_has_a_name():
-    z = torch.randn(4, 8) + 0.3 * torch.randn(2, 4, 8)
-    loss = parse("InfoNCE(temperature=learnable(0.5)) + 0.1 * QARe()")
-    before, optimiser = loss(z), torch.optim.SGD(loss.parameters(), lr=0.05)
-    before.backward()
-    optimiser.step()
-    tau = loss.losses[0].temperature.value
-    assert 0.01 < tau < 0.5 and loss(z) < before and f"learnable({tau:.6g})" in repr(loss)
-    loss = loss + losses.learnable(0.5) * QARe()
-    assert learnt_numbers(loss) == pytest.approx({"losses.0.temperature": tau, "learnt.2": 0.5})
 
 
 def test_a_changed_setting_is_that_of_a_loss_made_with_it():
