@@ -164,13 +164,9 @@ def test_what_the_front_end_is_told(panel):
     ("kind", "lef", "kind must be one of 'left', 'right', got 'lef'; did you mean 'left'"),
     ("step", 0.5, "step must be a whole number, got 0.5; round it"),
     ("step", math.nan, "step must be 0 to 2, got nan"), ("x", math.inf, "x must be -2 to 2, got inf"),
-    ("x", "0.5", "x must be -2 to 2, got '0.5'; give a number"), ("x", None, "to 2, got None; give a number"),
-    ("x", [0.5], r"x must be -2 to 2, got \[0.5\]; give a number"), ("x", 1j, "got 1j; give a number"),
-    ("scale", "1", "scale must be 0.1 to 10, got '1'; give a number"),
-    ("step", True, "step must be 0 to 2, got True; give a number"), ("step", "2", "got '2'; give a"),
-    ("kind", None, "kind must be one of 'left', 'right', got None"), ("kind", 1, "kind must be .*got 1"),
-    ("kind", ["left"], r"kind must be one of 'left', 'right', got \['left'\]"),
-    ("kind", True, "kind must be one of 'left', 'right', got True"),
+    ("x", "0.5", "x must be -2 to 2, got '0.5'; give a number"), ("x", [0.5], "give a number"),
+    ("scale", "1", "scale must be 0.1 to 10, got '1'; give a number"), ("step", True, "give a number"),
+    ("kind", None, "kind must be one of 'left', 'right', got None"), ("kind", True, "kind must be .*True"),
 ])  # fmt: skip
 def test_values_beyond_a_control_are_refused_not_clipped(panel, name, value, said):
     ways = [lambda: some(**{name: value}), lambda: panel.row(name, [value])]

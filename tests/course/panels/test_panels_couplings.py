@@ -18,7 +18,6 @@ from setclr_course.kit.cast import NAMES
 from setclr_course.panels.couplings.buckets import BUCKETS, cost
 from setclr_course.panels.couplings.sinkhorn_rounds import after, made_up_cost
 from setclr_course.panels.sparse import share_triangle as nearest
-from setclr_course.panels.sparse.looked_at import looked_at
 
 COST = torch.from_numpy(cost(BUCKETS))
 
@@ -91,16 +90,6 @@ def test_presses_in_turn_are_sinkhorns_rounds(epsilon, presses):
     states = {"both": {"presses": presses}, "rows": {"presses": 1, "first": "rows"}, "total": {}}
     for way, values in states.items():
         np.testing.assert_allclose(panel.solve({**panel.values, **values}).shares, wanted[way], atol=1e-9)
-
-
-def test_a_button_pressed_twice_moves_nothing():
-    panel = panels.sand()
-    for button, presses in (("rows!", 1), ("rows!", 1), ("columns!", 2), ("columns!", 2), ("rows!", 3)):
-        panel.on_event({"event": "", "button": button})
-        assert panel.values["presses"] == presses and panel.values["first"] == "rows"
-    panel.reset()
-    panel.on_event({"event": "", "button": "columns!"})
-    assert panel.values["first"] == "columns" and "Buckets hold 1.00 shares each" in panel.alt
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
@@ -177,15 +166,6 @@ def test_pushes_are_the_slopes_of_the_losses():
         (now.sparse, lambda x: sparse_maximum(x - margin) - x[0]),
     ):
         np.testing.assert_allclose(slopes, slope(loss, cosines), atol=1e-9)
-
-
-def test_frames_tell_shares_and_relatives():
-    views = torch.rand(2, 6, 3, 8, 8)
-    weights = torch.zeros(12, 12)
-    weights[0, 1:3] = 0.5  # of one thing, and of another
-    weights[0, 6] = 0.9  # its positive
-    picture = looked_at(views, torch.tensor([0, 0, 1, 1, 2, 2]), weights, [0])
-    assert "2 of 10 negatives have a share. 1 of the framed" in picture.alt
 
 
 @pytest.mark.parametrize(("far", "temperature"), [(1, 0.5), (10, 5), (1024, 0.1)])

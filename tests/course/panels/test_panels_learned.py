@@ -31,15 +31,6 @@ def test_confusions_are_scikit_learns_and_the_favourite_is_the_largest_beside_th
     assert favourite(np.array([0.0, 1.0, 0.0]), 1, "abc") == "makes no mistake"
 
 
-def test_it_says_which_patches_one_alone_has_right():
-    """Of 72 patches one encoder has all right, one takes each photograph for the next."""
-    test = few_patches(4)
-    found = {"all": test.labels, "none": (test.labels + 1) % 18}
-    panel = panels.class_confusions(found, test, photograph=6)
-    assert panel.alt.startswith("Of 4 patches of grass both have 0 right, all alone 4, none alone 0.")
-    assert "all makes no mistake; none is wrong about 100% of them and says gravel" in panel.alt
-
-
 # Maps
 
 
@@ -114,14 +105,6 @@ def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
     assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
     with pytest.raises(ValueError, match="predicted must have the true normals' shape"):
         panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
-
-
-def test_normals_have_the_colours_of_the_small_ball():
-    towards, right, up = np.array([0, 0, -1.0]), np.array([1.0, 0, 0]), np.array([0, -1.0, 0])
-    seen = normal_map.colours(np.stack([towards, right, up], 1)[:, None], np.ones((1, 3), bool))
-    np.testing.assert_array_equal(seen[0], [[127, 127, 255], [255, 127, 127], [127, 255, 127]])
-    key = normal_map.ball_of_colours()
-    assert np.abs(key[20, 20, :3] - seen[0, 0].astype(int)).max() < 8 and key[0, 0, 3] == 0
 
 
 # A film of a training

@@ -67,12 +67,6 @@ def test_the_bars_are_a_softmax_and_stand_on_the_beads(temperature):
     assert f"the loss is {-share[0].log():.2f}" in panel.alt
 
 
-def test_spread_keeps_the_order_and_the_middle():
-    np.testing.assert_allclose(five.spread([2.0, 2.0, 0.0], 1.0, 0.5, 2.9), [1.5, 2.5, 0.5])
-    apart = five.spread([0.3, -0.1, 0.2, 0.25, 4.0], 0.5)
-    assert (np.diff(np.sort(apart)) > 0.5 - 1e-9).all() and apart.argsort().tolist() == [1, 2, 3, 0, 4]
-
-
 # Networks on wires
 
 
