@@ -87,7 +87,6 @@ pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 
 bench: $(READY) ## measure losses, panels, the training loop; or ONLY="panels"
 	$(BIN)/python tests/tools/bench.py $(ONLY)
-	$(if $(ONLY),,$(BIN)/python tests/tools/bench_loop.py)
 
 gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed
 	$(BIN)/python tests/tools/gpu.py
