@@ -55,7 +55,7 @@ test-careful: $(READY) ## run the careful pages and the solutions, with small pa
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
 	$(BIN)/python tests/tools/machines.py
 
-torture: $(READY) ## kill runs and strike Trainers for 20 minutes, or TORTURE_MINUTES=60
+torture: $(READY) ## strike Trainers and fit them again for 20 minutes, or TORTURE_MINUTES=60
 	$(BIN)/python tests/tools/torture
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)

@@ -11,6 +11,7 @@ from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
+from setclr.experiments.records import OLDER, Record, ours
 from setclr.experiments.run import new_run
 from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Published, Recipe
 from setclr.views import PRESETS, multi_crop
@@ -196,30 +197,27 @@ def test_an_exact_name_shows_how_it_differs_from_the_defaults_and_which_rows_it_
     assert told.count("in small: ") == 7
 
 
-def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data" / "results").mkdir(parents=True)
-    name = "qare-table3-conv4-cifar10-sparseclr"
+def test_ours_are_the_records_of_the_same_training():
+    """Not those of another setting, data set or length; nor parts of a set or other pixels in one mean."""
+    name, kept = "qare-table3-conv4-cifar10-sparseclr", []
     right = replace(RECIPES[name], data="folder:somewhere/cifar10")
 
-    def ours(file, recipe, linear, pixels="JPEG q75", epochs=200, images=50000, **more):
-        kept = a_record({**recipe.to_dict(), **more}, epochs=epochs, pixels=pixels, protocol="qare",
-                        images={"train": images, "test": 10000},
-                        accuracy_percent={"trained": {"knn": 40.0, "linear": linear}})  # fmt: skip
-        (tmp_path / "data" / "results" / f"{file}.json").write_text(json.dumps(kept))
-        main(["recipes", name])
-        return capsys.readouterr().out.splitlines()[0].split("ours: ")[1]
+    def shown(recipe, linear, images=50000, pixels="JPEG q75", epochs=200, **more):
+        measured = {"trained": {"knn": 40.0, "linear": linear}}
+        made = a_record(recipe.to_dict() | more, epochs=epochs, pixels=pixels, protocol="qare",
+                        images={"train": images, "test": 10000}, accuracy_percent=measured)  # fmt: skip
+        kept.append(Record(**OLDER | made))
+        return ours(RECIPES[name], kept, "qare", PUBLISHED[name].numbers)
 
     for other in (dict(batch=64), dict(data="folder:somewhere/cifar100")):
-        assert ours("another", replace(right, **other), 1.0) == "-"
+        assert shown(replace(right, **other), 1.0) == "-"
     for other in (dict(epochs=100), dict(colour=1)):
-        assert ours("another", right, 1.0, **other) == "-"
-    part = ours("part", replace(right, data="cifar10"), 58.0, pixels="original", images=10000)
-    assert part == "linear 58.0 (10000 images)"
-    assert ours("a", right, 59.0) == "linear 59.0 (50000 images, JPEG q75)"
-    assert ours("b", replace(right, seed=1), 61.0) == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
-    original = ours("c", replace(right, data="cifar10"), 62.0, pixels="original")
-    assert original == "linear 62.0 (50000 images)"
+        assert shown(right, 1.0, **other) == "-"
+    whole = replace(right, data="cifar10")
+    assert shown(whole, 58.0, 10000, "original") == "linear 58.0 (10000 images)"
+    assert shown(right, 59.0) == "linear 59.0 (50000 images, JPEG q75)"
+    assert shown(replace(right, seed=1), 61.0) == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
+    assert shown(whole, 62.0, pixels="original") == "linear 62.0 (50000 images)"
 
 
 # QARe's and SparseCLR's tables mean what their authors' program does; variants are the text's.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import a_record
-from small_runs import FEW, Killed, kill, killed_at
+from small_runs import FEW, Killed, kill
 
 import setclr
 from setclr import data, pretrain
@@ -132,14 +132,11 @@ def without_times(path: Path) -> dict:
     return {key: x for key, x in kept.items() if key != "training_seconds"}
 
 
-@pytest.mark.parametrize("moment", ["training", "recording"])
-def test_a_killed_campaign_ends_with_the_same_record(moment, tmp_path, monkeypatch):
-    if moment == "training":
-        killed_at(3, lambda: list(campaign(tmp_path)))
-    else:
-        with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(campaigns, "record", lambda *given: kill(given))
-            list(campaign(tmp_path))
+def test_a_campaign_that_is_killed_while_it_records_ends_with_the_same_record(tmp_path, monkeypatch):
+    """One that is killed while it trains: test_resuming.py."""
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(campaigns, "record", lambda *given: kill(given))
+        list(campaign(tmp_path))
     assert not list(tmp_path.glob("*.json")) and (tmp_path / "runs" / "a-seed0" / "checkpoint.pt").exists()
     (said,) = campaign(tmp_path)
     list(campaign(tmp_path / "other"))

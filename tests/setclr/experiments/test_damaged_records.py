@@ -36,12 +36,9 @@ OF_OTHER_KINDS = [
     *(({one.name: [0]}, rf"{one.name}(\.0)? must be .*, got (\[0\]|0)") for one in fields(Record)),
     ({"accuracy_percent": {"trained": 3}}, "accuracy_percent.trained must be dict, got 3"),
     ({"accuracy_percent": {"trained": {"knn": "high"}}}, "trained.knn must be .*, got 'high'"),
-    ({"epochs": "5"}, "epochs must be int, got '5'"),
-    ({"images": {"train": "many"}}, "images.train must be int"),
     ({"recipe": {"loss": 3}}, "recipe.loss must be str"),
     ({"recipe": {"loss": "InfoNCE()", "lr": "fast"}}, "recipe.lr must be .*, got 'fast'"),
     ({"recipe": {"loss": "InfoNCE()", "new": [1]}}, r"recipe.new must be .*, got \[1\]"),
-    ({"machine": {"device": 0}}, "machine.device must be str"),
     ({"history": [1]}, "history.0 must be dict, got 1"),
 ]
 DAMAGED = [
@@ -49,7 +46,6 @@ DAMAGED = [
     (b"\xff\xfe{}", "codec can't decode"),
     (b"[" * 100_000, "recursion"),
     (b"[]", r"the record must be dict, got \[\]"),
-    (b"null", "the record must be dict, got None"),
     *((json.dumps(GOOD).encode()[:end], ": line 1 ") for end in (0, 1, 99, -1)),  # cut off
     *((without(field), f"{field} must be .*, got None") for field in NEEDED),
     *((GOOD | other, words) for other, words in OF_OTHER_KINDS),

@@ -148,9 +148,7 @@ def test_kept_checkpoints_of_another_run_do_not_stay(tmp_path):
 def test_a_lock_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "mine").write_text("precious")
     (tmp_path / "lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(
-        ValueError, match="lock must be no link, since its target would be written; remove it"
-    ):
+    with pytest.raises(ValueError, match="lock must be no link, since its target would be written"):
         made().fit(tmp_path)
     assert (tmp_path / "mine").read_text() == "precious"
 
@@ -179,10 +177,7 @@ def test_what_no_training_can_do_is_refused_in_words(make, message):
 ])  # fmt: skip
 def test_another_default_device_is_refused(call):
     """torch.set_default_device("cuda") in a notebook's first cell; "meta" stands for it."""
-    with (
-        torch.device("meta"),
-        pytest.raises(ValueError, match="default device must be the CPU here, got meta"),
-    ):
+    with torch.device("meta"), pytest.raises(ValueError, match="default device must be the CPU here, got"):
         call()
     call()
 

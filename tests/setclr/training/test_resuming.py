@@ -1,10 +1,13 @@
 """A run that is stopped, killed, cut off or refused goes on as if nothing had happened, or says why not."""
 
 import contextlib
+import json
 import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -122,6 +125,45 @@ def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, 
     assert same(train(recipe, out), whole) and same(load_run(out), whole)
     assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
     assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
+
+
+KILLED = """
+import os, signal, sys
+from setclr import cli
+from setclr.training import trainer
+
+nth, out, seen, trainer.CHECKPOINT_SECONDS = int(sys.argv[1]), sys.argv[2], 0, 0.0
+
+def work(event, given):
+    global seen
+    if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(given[0]).startswith(out):
+        seen += 1
+        if seen == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(work)
+cli.main(sys.argv[3:])
+"""
+
+
+@pytest.mark.processes
+def test_a_campaign_that_is_killed_at_any_work_on_its_files_ends_with_the_same_record(tmp_path):
+    """By the system itself, again and again, at the first work on a file and at later ones."""
+    for place in ("train/a", "train/b", "val/a", "val/b"):
+        saved(tmp_path / "set" / place, smooth(12, 16, 16))
+
+    def ran(place: Path, nth: int) -> int:
+        words = f"campaign photo-infonce@0 --data folder:{tmp_path}/set --epochs 2 --batch 8 --device cpu"
+        folders = ["--runs", f"{place}/runs", "--results", f"{place}/results"]
+        command = [sys.executable, "-c", KILLED, str(nth), str(place), *words.split(), *folders]
+        return subprocess.run(command, capture_output=True).returncode
+
+    places = tmp_path / "whole", tmp_path / "struck"
+    assert [ran(places[0], -1), *(ran(places[1], nth) for nth in (1, 6, 20, 30, -1))] == [0, *4 * [-9], 0]
+    whole, struck = (json.loads((one / "results/photo-infonce-seed0.json").read_text()) for one in places)
+    assert whole["accuracy_percent"] == struck["accuracy_percent"]
+    assert [row["loss"] for row in whole["history"]] == [row["loss"] for row in struck["history"]]
+    assert same(*(load_run(one / "runs/photo-infonce-seed0") for one in places))
 
 
 @pytest.mark.parametrize("number, step", [(signal.SIGINT, 2), (signal.SIGTERM, 4), (signal.SIGTERM, 7)])
