@@ -340,8 +340,4 @@ def test_a_damaged_record_is_named_and_left_out(tmp_path, capsys):
     main(["results", str(tmp_path), "--csv", str(tmp_path / "all.csv")])
     said = capsys.readouterr().out
     assert "all.csv: 1 records" in said and f"Left out: {tmp_path / 'b.json'} is damaged or no record" in said
-    (row,) = pd.read_csv(tmp_path / "all.csv").to_dict("records")
-    record = json.loads(whole.read_text())
-    assert row["record"] == "below/trials/a-seed0" and row["seed"] == record["recipe"]["seed"]
-    assert row["trained, linear"] == record["accuracy_percent"]["trained"]["linear"]
-    assert f"{row['device']}, {row['threads']} threads" == record["machine"]["device"]
+    assert pd.read_csv(tmp_path / "all.csv")["record"].tolist() == ["below/trials/a-seed0"]

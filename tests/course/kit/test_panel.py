@@ -21,7 +21,7 @@ from sweep import opened
 from setclr_course import panels
 from setclr_course.kit import atlas, cast, front, layout
 from setclr_course.kit.controls import log_slider, minus, options, slider
-from setclr_course.kit.handles import Circle, Handle, Segment
+from setclr_course.kit.handles import Circle, Segment
 from setclr_course.kit.palette import LINES
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -280,12 +280,6 @@ def test_every_state_comes_once_and_the_start_first():
     assert sum(len(one) == 1 for one in moved) == sum(counts) - 3
     # Of the third, 9 stops and the start:
     assert [moved.count(pair) for pair in ([0, 1], [0, 2], [1, 2])] == [4 * 2, 4 * 9, 0]
-
-
-def test_handles_are_pictured_together():
-    ways = {("x", "y"): "plane", ("a",): Circle(), ("b",): "x"}
-    handles = {moves[0]: Handle(0, (0, 0), moves, along) for moves, along in ways.items()}
-    assert atlas.planes_of(handles, ["t", "x", "y", "a", "b"]) == [(0, 1, 9), (1, 2, 9), (3, 4, 5)]
 
 
 ASKED = {"cat": 45, "coffee": -35, "rocket": 5}  # what a text asks for

@@ -6,7 +6,7 @@ import torch
 from conftest import numpy_shifted, shifted
 from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import NearestNeighbors
-from sweep import drag, marks
+from sweep import marks
 from torch.nn.functional import normalize
 
 from setclr import evaluation, graphs, pretrain, video, views
@@ -17,7 +17,6 @@ from setclr.losses import parse
 from setclr.recipes import GraphRecipe, ImageRecipe
 from setclr.seeding import seeded
 from setclr_course import panels
-from setclr_course.kit.few_patches import few_patches
 from setclr_course.kit.handles import nearest_to
 from setclr_course.kit.inner import assignment, tv_l1
 from setclr_course.kit.palette import GREEN, PURPLE
@@ -61,17 +60,6 @@ def test_maps_fill_their_square_and_are_the_same_each_time():
     one, two = (feature_maps.maps_of(x, (5,))["a"]["5"] for _ in range(2))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose([one.min(0), one.max(0)], [[-1, -1], [1, 1]], rtol=1e-6)  # float32
-
-
-def test_a_map_says_what_lies_near_the_dot_that_is_pointed_at():
-    """36 patches in pairs of a photograph: on one map all pairs are together, on one two are torn."""
-    shown, torn = few_patches(2), np.arange(36)
-    places = np.stack([torn + 0.4 * (torn % 2 == 0), np.zeros(36)], axis=1) / 18 - 1
-    torn[[0, 13]] = 13, 0
-    maps = {"pairs": {"5": places}, "torn": {"5": places[torn]}}
-    panel = panels.feature_maps(maps, shown, encoder="pairs", patch=13)
-    assert "patch 13 is of grass, the nearest dot of grass. Of all 36 patches 100% have" in panel.alt
-    assert "Of all 36 patches 100%" not in panels.feature_maps(maps, shown).alt
 
 
 # Found again
@@ -303,15 +291,6 @@ def test_the_camera_films_and_moves_as_the_library_says():
     assert tuple(moving_camera.SEEN_AS) == moving.MOTIONS
     with pytest.raises(ValueError, match="picture must be"):
         panels.moving_camera(np.zeros((127, 300)))
-
-
-def test_only_pictures_that_are_seen_are_kept():
-    panel = panels.moving_camera()
-    front = panel.widget
-    for x in (70, 80, 700):
-        drag(panel, "camera", x, 100.4)
-    assert len(panel.pictures) == len(front.pictures) == 2
-    panel.close()
 
 
 @pytest.mark.parametrize("shown", ["colours", "flow"])

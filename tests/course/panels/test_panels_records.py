@@ -89,14 +89,6 @@ def test_the_race_draws_the_records(measure, column):
     assert panel.alt.endswith("number 2.") and means == sorted(means, reverse=True)
 
 
-def test_runs_of_two_losses_are_of_one_length():
-    uneven = made_up(2)
-    uneven["made-up loss A"][0]["history"].pop()
-    for records, got in ((made_up(1), r"1 of \[10\]"), (uneven, r"2 of \[9, 10\]")):
-        with pytest.raises(ValueError, match=f"of two losses and two epochs or more, got {got}"):
-            panels.recorded_curves(records)
-
-
 # Means, gaps and noise
 
 

@@ -115,16 +115,6 @@ def test_deep_infomax_may_take_some_locations_for_all():
     assert abs(float(drawn.mean() - all_of_them.mean())) < 5 * float(sigma)
 
 
-def test_deep_infomaxs_discriminators_begin_as_torch_does_and_with_the_seed(images):
-    before = torch.get_rng_state()
-    first, again, other = (
-        trainer_of(images, "infomax", seed=seed).loss.pair.weight.detach() for seed in (0, 0, 1)
-    )
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(first, again) and not torch.equal(first, other)
-    assert first.shape == (256, 8 + 64) and float(first.abs().max()) == pytest.approx(72**-0.5, rel=0.01)
-
-
 @pytest.mark.parametrize("z", [torch.ones(2, 3, 80), torch.ones(1, 1, 80), torch.ones(1, 3, 81)])
 def test_deep_infomax_refuses_what_does_not_fit_its_discriminators(z):
     with pytest.raises(ValueError, match=r"z must be \(1, N, 64 \+ L \* 8\).* got \("):
@@ -187,12 +177,6 @@ def test_the_last_layer_begins_afresh_small_and_as_a_function_of_the_key():
     assert not torch.equal(layers[0].weight, layers[1].weight)
 
 
-@pytest.mark.parametrize("name", ["supervised", "rotation", "infomax"])
-def test_training_lowers_the_loss(name, images):
-    losses = pretrain(replace(RECIPES[name], epochs=24), data=images).history.loss
-    assert losses.iloc[-8:].mean() < losses.iloc[:2].mean() - 0.05
-
-
 def test_clusters_are_those_of_the_epoch_and_are_kept(images):
     trainer = trainer_of(images, "clusters")
     steps = trainer.epoch()
@@ -212,7 +196,6 @@ def test_clusters_are_those_of_the_epoch_and_are_kept(images):
 
 @pytest.mark.parametrize("name, change, message", [
     ("supervised", {"embedding": 4}, "embedding must be an integer >= 5, got 4; each of the 5 classes"),
-    ("clusters", {"embedding": 1}, "embedding must be .*>= 2"),
     ("clusters", {"embedding": 71}, "embedding must be .*<= 70, got 71; it is the number of clusters"),
     ("rotation", {"embedding": 5}, r"z must be \(4, N, 4\).*embedding=4"),
     ("infomax", {"encoder": "vit-small16-moco", "view_size": 32}, "must begin with a map .* got MoCoViT"),

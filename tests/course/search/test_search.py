@@ -281,10 +281,8 @@ def test_holm_by_hand():
 
 @pytest.mark.parametrize("call, message", [
     (lambda: paired([1.0], [2.0]), r"a and b must be n >= 2 finite numbers each.* got shapes \(1,\)"),
-    (lambda: paired([1.0, 2.0], [1.0]), r"got shapes \(2,\) and \(1,\)"),
     (lambda: paired([1.0, float("nan")], [1.0, 2.0]), "1 and 2 finite"),
     (lambda: paired([1.0, 2.0], [1.0, 3.0], level=95), "level must be"),
-    (lambda: paired([1.0, 2.0], [1.0, 3.0], questions=0), "questions must be an integer >= 1, got 0"),
     *((lambda p=p: holm(p), "p must be numbers from 0 to 1") for p in ([float("nan")], [1.5], [[0.5]])),
     (lambda: read("nowhere"), "nowhere: no records there; setclr search FILTER makes some"),
 ])  # fmt: skip

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 import torch
 from notebook_tools import FOLDER, notebooks
-from scipy.optimize import linear_sum_assignment
-from torch.nn.functional import normalize, one_hot
 
 from setclr.losses import InfoNCE
 from setclr_course.kit.controls import slider
@@ -229,28 +227,8 @@ def test_an_exercise_is_whole_and_each_likely_mistake_is_another_one(name):
         assert [equals(mistake.answer, other.answer, one) for other in one.mistakes].count(True) == 1
 
 
-def cosines(a, b):
-    return normalize(a, dim=-1) @ normalize(b, dim=-1).T
-
-
 def ones_first(z):
     return computed.without_ones(torch.cat([z, torch.ones_like(z[..., :1])], -1))
-
-
-def carried(d):
-    T = (-d / 0.2).exp()
-    for _ in range(50):
-        T = normalize(normalize(T, 1, 0) / len(d), 1, 1) / len(d.T)
-    return T
-
-
-def matched(ab):
-    column = linear_sum_assignment(1 - cosines(*ab))[1]
-    return (column == range(ab.shape[1])).mean()
-
-
-def voted(bank, labels, queries):
-    return one_hot(labels[cosines(queries, bank).topk(10, dim=1).indices]).sum(1).argmax(1)
 
 
 # Exercise, what the misconception gives, the misconception. Only well chosen inputs tell these from what is
@@ -258,10 +236,7 @@ def voted(bank, labels, queries):
 MISCONCEPTIONS = [
     ("04.3", ones_first, "the ones written before dividing"),
     ("05.3", lambda x: computed.both_halves(x.sort().values), "all sorted together first"),
-    ("06.3", carried, "rows hold 1/m, columns 1/n"),
     ("08.3", lambda s: (s / 0.5).softmax(1), "the rows alone sum to 1"),
-    ("09.3", matched, "cosines for costs"),
-    ("10.3", voted, "all ten weigh the same"),
     ("11.3", lambda p: ((len(p) - p.argsort().argsort()) * p).clip(max=1), "below the one before"),
 ]
 

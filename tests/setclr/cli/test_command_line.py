@@ -136,14 +136,10 @@ def ended(monkeypatch, *words: str) -> str | int:
 HOSTILE = r"""
 pretrain | pretrain --help-me | pretrain photo-infonce --out x --lr | pretrain photo-infonce --out x more
 pretrain photo-infonce --out x --compiled maybe | pretrain photo-infonce --out x --images=-3x | campaign a b
-pretrain photo-infonce --out x --optimiser "" | pretrain photo-infonce --out x --lr nan | pretrain "" --out x
-campaign photo --seeds 1.5 | campaign photo --lr fast | campaign -- --x | campaign "" --seeds
-search | search --all x y | search qare-table9 --device warp | campaign - | campaign @0
-evaluate nowhere | evaluate x y | evaluate x --record | evaluate nowhere --all | embed nowhere nowhere
-embed x | embed x y --batch many | embed x y --size "\n" | embed ~nobody-here/run x | embed x y z
-export | export x --out | export nowhere | export x "--\x1b[31mred" | results nowhere | results a b
-data cifra10 | data folder:nowhere | data pairs:nowhere | data "" | data "cifar10\ncifar10" | data --size big
-recipes --x | recipes zzz | -x | -- | "\n" | PRETRAIN | "pretrain photo-infonce" | help
+pretrain photo-infonce --out x --lr nan | pretrain "" --out x | campaign photo --seeds 1.5 | campaign -- --x
+search --all x y | search qare-table9 --device warp | campaign @0 | evaluate nowhere | evaluate x --record
+embed nowhere nowhere | embed x y --size "\n" | embed ~nobody-here/run x | export x "--\x1b[31mred"
+results nowhere | data folder:nowhere | data "" | data "cifar10\ncifar10" | recipes --x | -- | "\n" | help
 """
 MISSPELT = [
     ("pretran", "command must be one of .*did you mean 'pretrain'"),
@@ -244,12 +240,6 @@ def test_a_second_signal_ends_it_at_once(monkeypatch):
     monkeypatch.setattr(experiments, "summary", in_order)
     monkeypatch.setattr(os, "_exit", sys.exit)
     assert ended(monkeypatch, "results") == 143
-
-
-def test_an_error_of_the_program_itself_is_a_traceback(monkeypatch):
-    monkeypatch.setattr(experiments, "summary", raising(IndexError()))
-    with pytest.raises(IndexError):
-        ended(monkeypatch, "results")
 
 
 UNTRAINED = replace(RECIPES["photo-infonce"], epochs=0)

@@ -151,13 +151,6 @@ def test_offline_the_error_says_what_to_put_where_also_for_half_of_it(name, arch
         assert capsys.readouterr().out == ""
 
 
-def test_an_error_of_the_disk_is_not_called_one_of_the_network(tmp_path, monkeypatch):
-    monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space left") as caught:
-        load("cifar10", tmp_path)
-    assert not isinstance(caught.value, ConnectionError)
-
-
 # As they are unpacked: tiny-ImageNet and ImageNet
 
 

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import warnings
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unicodedata import normalize
@@ -21,8 +20,8 @@ from pictures import BROKEN, DAMAGED, NAMES, NO_PHOTOGRAPHS, grey_level, saved, 
 
 from setclr.cli import main
 from setclr.data import Photographs, folders, load
-from setclr.experiments import embed_folder, new_run, pretrain
-from setclr.recipes import RECIPES, ImageRecipe
+from setclr.experiments import embed_folder, new_run
+from setclr.recipes import ImageRecipe
 from setclr.views import View, draw
 
 BOMB, OTHERS = "ignore::PIL.Image.DecompressionBombWarning", "ignore:passed over"
@@ -267,10 +266,3 @@ def test_the_command_decodes_what_it_verifies_of_any_sizes_and_warns_of_nothing(
     with pytest.raises(ValueError, match=r"ant/000\.png is no image .*100,000,000 pixels"):
         main(["data", f"folder:{animals}", "--verify"])
     assert not recwarn.list, "Pillow's warning would be two more lines"
-
-
-def test_a_folder_of_one_image_gets_advice_that_can_be_followed(tmp_path):
-    recipe = replace(RECIPES["photo-infonce"], data=tree(tmp_path, "train/ant/1.png"), epochs=1, batch=2)
-    for change in ({}, {"images": 2}):
-        with pytest.raises(ValueError, match="images must be at least 2, got 1; add some"):
-            pretrain(replace(recipe, **change), device="cpu")

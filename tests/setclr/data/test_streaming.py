@@ -153,22 +153,6 @@ def memory() -> ImageSet:
     return ImageSet(images, torch.tensor(LABELS), ("a", "b", "c"))
 
 
-@pytest.fixture
-def in_files(memory, tmp_path) -> ImageSet:
-    return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_files_give_the_same_views_but_for_rounding_to_grey_levels(memory, in_files, workers):
-    batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
-    cpu = torch.device("cpu")
-    both = (one.view_batches(PLAIN, batches, workers, cpu) for one in (memory, in_files))
-    for mine, theirs in zip(*both, strict=True):
-        assert [x.shape for x in mine] == [(1, 3, 3, 12, 12), (1, 3, 3, 8, 8)]
-        for x, y in zip(mine, theirs, strict=True):
-            torch.testing.assert_close(x, y, rtol=0, atol=1.01 / 255)
-
-
 def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tmp_path):
     streamed = {}
     for place, names in (("here", "ab"), ("there", "ab"), ("renamed", "cb")):

@@ -182,18 +182,6 @@ def test_a_thread_may_hold_it_twice_and_another_may_not(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_forked_process_does_not_take_it_for_its_own(tmp_path):
-    with locked(tmp_path):
-        child = os.fork()
-        if not child:
-            try:
-                with locked(tmp_path):
-                    os._exit(1)
-            except BlockingIOError:
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
 def test_a_folder_that_cannot_be_written_or_has_no_locks_is_not_held(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with locked(tmp_path / "file"):

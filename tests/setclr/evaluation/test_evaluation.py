@@ -116,12 +116,6 @@ def test_features_are_computed_in_the_precision_asked_for():
         features(encoder, images, precision="fp8")
 
 
-def test_pixels_have_no_brightness():
-    images = torch.randint(0, 200, (4, 3, 8, 8), dtype=torch.uint8)
-    torch.testing.assert_close(evaluation.pixels(images + 50), evaluation.pixels(images), rtol=0, atol=1e-3)
-    assert evaluation.pixels(images).shape == (4, 192)
-
-
 @given(st.integers(1, 6))
 def test_matching_accuracy_equals_brute_force(n):
     a, b = torch.randn(n, 4, dtype=torch.float64), torch.randn(n, 4, dtype=torch.float64)

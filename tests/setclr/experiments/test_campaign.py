@@ -75,13 +75,6 @@ def test_a_record_names_the_commit_of_a_clone_and_whether_files_differ_from_it(t
     assert told()["commit"] == f"{head}, changed"
 
 
-def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
-        next(campaigns.campaign(TWO, (0,), tmp_path / "runs", tmp_path / "file"))
-    assert not (tmp_path / "runs").exists()
-
-
 def test_after_an_interruption_only_the_rest_is_done_and_what_diverges_does_not_stop_the_others(tmp_path):
     trained, three = [], TWO | {"third": ONE}
     train = noting(trained, [FloatingPointError("the loss became nan"), None, KeyboardInterrupt()])

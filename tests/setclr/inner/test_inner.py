@@ -26,7 +26,7 @@ from setclr.inner import (
     svm_dual,
     svms,
 )
-from setclr.inner.assignment import Quadratic, linear_values, permutations, spectrum
+from setclr.inner.assignment import Quadratic, linear_values, spectrum
 from setclr.inner.simplex import _newton, _sorted_depth, soft_maximum, sparse_maximum, sparsemax
 
 # The inner problems of one paper: assignments against trying everything, and what is known of permanents and
@@ -38,11 +38,6 @@ minings = st.sampled_from(["one-to-one", "batch-hard"])
 
 def quadratic(S, S_A, S_B, Y):
     return (S @ Y.T).trace() + (S_A @ Y @ S_B.T @ Y.T).trace()
-
-
-def test_permutations_are_those_of_itertools():
-    for n in range(1, 9):
-        assert permutations(n).tolist() == [list(p) for p in itertools.permutations(range(n))]
 
 
 @given(sizes, st.integers(0, 2), minings, st.sampled_from([0.0, 1e-3, 0.3, 1e3]), st.booleans())

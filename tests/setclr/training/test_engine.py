@@ -28,7 +28,6 @@ from setclr.training.devices import Precision, has_bf16
 from setclr.training.grad_cache import GradCache
 from setclr.training.source import Batches
 from setclr.views import augmentation
-from setclr_course.costs import Kept
 
 CPU, VIEWS = torch.device("cpu"), views.preset("photo")
 PLAIN = replace(SMALL, epochs=1, precision="float32")
@@ -258,11 +257,3 @@ def test_batch_norm_sees_a_chunk_at_a_time_and_counts_it_once():
     torch.testing.assert_close(gradient, wanted, rtol=1e-8, atol=1e-12)
     torch.testing.assert_close(state, both.state_dict())
     assert encoder[1].num_batches_tracked == 3 and its_head[1].num_batches_tracked == 1
-
-
-def test_memory_of_activations_is_that_of_a_chunk():
-    kept = {}
-    for chunk in (1, None):
-        with Kept() as kept[chunk]:
-            gradients(*plain((2, 32)), chunk)
-    assert kept[1].peak < 0.2 * kept[None].peak

@@ -115,10 +115,3 @@ def test_labels_are_found_where_they_are():
 def test_what_is_no_dataset_with_a_length_is_refused(one):
     with pytest.raises(ValueError, match="dataset must be a Dataset with a length and numbered items, got"):
         LoaderViews(one)
-
-
-def test_the_global_generators_are_left_as_they_were():
-    before = torch.get_rng_state()
-    LoaderViews(fake())
-    LoaderViews(Items(lambda i: i))
-    assert torch.equal(before, torch.get_rng_state())

@@ -1,16 +1,13 @@
 """A run that is stopped, killed, cut off or refused goes on as if nothing had happened, or says why not."""
 
-import contextlib
 import json
 import multiprocessing
-import os
 import shutil
 import signal
 import subprocess
 import sys
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,8 +16,6 @@ import pandas as pd
 import pytest
 import torch
 from conftest import numpy_shifted
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pictures import saved, smooth
 from small_runs import FEW, SMALL, Killed, at_step, kill, killed_at, same, stop_after, tensors, train
 from torch.utils._pytree import tree_map
@@ -29,8 +24,7 @@ from setclr import pretrain
 from setclr.experiments import Run, load_run
 from setclr.experiments.run import new_run
 from setclr.training import Interrupted, checkpoint
-from setclr.training import trainer as engine
-from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
+from setclr.training.checkpoint import HISTORY
 
 CPU = torch.device("cpu")
 
@@ -92,39 +86,6 @@ def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
         next(other.epoch())
         after.append(tensors(other))
     assert all(map(torch.equal, *after))
-
-
-whole_of = cache(train)
-
-
-@pytest.mark.processes
-@settings(max_examples=6)
-@given(write=st.integers(0, 9), moment=st.sampled_from(["before", "between", "after"]), kind=st.booleans())
-def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, write, moment, kind):
-    """With a checkpoint after every tenth step and every epoch; nothing is cleaned up, as in a real death."""
-    recipe = replace(SMALL, batch=4)  # 17 steps an epoch
-    out = tmp_path_factory.mktemp("run")
-    replaced, rename = 0, os.replace
-
-    def dying(source, target):
-        nonlocal replaced
-        mine = kind == target.name.endswith("csv")
-        replaced += mine
-        if not mine or replaced != write + 1:
-            return rename(source, target)
-        if moment != "before":
-            rename(source, target)
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr(os, "replace", dying)
-        patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
-        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
-        train(recipe, out)
-    whole = whole_of(recipe)
-    assert same(train(recipe, out), whole) and same(load_run(out), whole)
-    assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
-    assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
 
 
 KILLED = """
