@@ -19,8 +19,7 @@ from setclr.losses import MMCL, InfoNCE, QARe
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.seeding import seeded
 from setclr_course import costs, panels
-from setclr_course.kit.scene import Page
-from setclr_course.panels.costs import batch_tables, cost_pictures, step_shares
+from setclr_course.panels.costs import batch_tables, step_shares
 from setclr_course.panels.costs.training_costs import DAYS, cost, count, paper_utilisation
 from setclr_course.panels.trained import multi_crop, photo_tree
 
@@ -144,17 +143,6 @@ def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
     slow = steps["time"]["ResNet-18"]
     for part, times in (("views", 2), ("optimiser", 1)):
         np.testing.assert_allclose(slow[16].parts[part], times * slow[8].parts[part])
-
-
-@pytest.mark.parametrize("log", ["x", "x y"])
-def test_words_are_moved_apart_in_their_order(log):
-    plot = Page(["costs"]).plot("costs", (1, 2), (1, 1000), log=log)
-    ends = np.array([990.0, 300, 301, 305, 980])
-    moved = cost_pictures.apart(plot, ends)
-    np.testing.assert_array_equal(np.argsort(moved), np.argsort(ends))
-    last, shares = (950, moved / 999) if log == "x" else (1000**0.95, np.log(moved) / np.log(1000))
-    assert moved.max() == pytest.approx(last, rel=0.01) and np.diff(np.sort(shares)).min() > 0.05 - 1e-9
-    np.testing.assert_allclose(cost_pictures.apart(plot, np.array([500.0, 5])), [500, 5])
 
 
 def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_papers_22_hours():

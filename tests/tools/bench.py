@@ -1,8 +1,8 @@
 """make bench: what losses, panels and a training step cost, as ratios within one run or as times here.
 
-python tests/tools/bench.py [losses] [panels] [engine] [loop]
+python tests/tools/bench.py [losses] [panels] [loop]
 
-All of them without arguments. The last two are of the loop, and take a GPU if there is one.
+All of them without arguments. The last takes a GPU if there is one.
 """
 
 import sys
@@ -13,10 +13,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from setclr import losses, models
+from setclr import losses
 from setclr.recipes import ImageRecipe
-from setclr.training.devices import Precision, reuse_freed_pages, settings
-from setclr.training.grad_cache import GradCache
 from setclr_course import costs, panels
 
 LOSSES = [
@@ -63,7 +61,7 @@ def events() -> None:
         print(f"{name:32}{median:9.1f}{slowest:9.1f}  {control}")
 
 
-# The loop beside its encoder, and every loss in a step
+# Every loss in a step
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 ON_GPU = DEVICE.type == "cuda"
@@ -82,10 +80,10 @@ IN_A_STEP = {
 }
 
 
-def whole(recipe: ImageRecipe, steps: int, compiled: bool = False) -> float:
+def whole(recipe: ImageRecipe, steps: int) -> float:
     """Images a second of the loop as it is; three first steps not counted. On a GPU without waiting between
     steps, on a CPU of the fastest step, which nothing else on the machine has slowed down."""
-    epoch = costs.noise_trainer(recipe, steps + 4, DEVICE, compiled).epoch()
+    epoch = costs.noise_trainer(recipe, steps + 4, DEVICE).epoch()
     for _ in range(3):
         next(epoch)
     taken, started = [], now()
@@ -94,46 +92,6 @@ def whole(recipe: ImageRecipe, steps: int, compiled: bool = False) -> float:
         next(epoch)
         taken.append(time.perf_counter() - begun)
     return steps * recipe.batch / (now() - started) if ON_GPU else recipe.batch / min(taken)
-
-
-def engine() -> None:
-    """The loop beside its encoder alone, forward and backward, in one run: InfoNCE, two views of 32 px."""
-    modes = {"float32 eager": ("float32", False), "float32 compiled": ("float32", True),
-             "bf16 compiled": ("bf16", True)}  # fmt: skip
-    print(f"\nviews/s of the encoder alone and of the whole loop, InfoNCE, views of 'qare', 32 px, {WHERE}")
-    print(f"{'':22}" + "".join(f"{mode:>18}" for mode in modes) + "   loop / its encoder   loop / eager loop")
-    sizes = [("conv4", 128, 60), ("conv4", 512, 30), ("resnet32", 64, 12), ("resnet18", 32, 12)]
-    reuse_freed_pages()  # as the loop does
-    for encoder, batch, steps in [("resnet18", 512, 40)] if ON_GPU else sizes:
-        alone, loops = [], []
-        for precision, compiled in modes.values():
-            torch._dynamo.reset()
-            alone.append(encoder_alone(encoder, batch, steps, precision, compiled))
-            recipe = ImageRecipe(
-                "InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, precision=precision
-            )
-            loops.append(2 * whole(recipe, steps, compiled))
-        print(f"{encoder + ', ' + str(batch):22}" + "".join(f"{rate:18,.0f}" for rate in alone))
-        ratios = f"{loops[-1] / alone[-1]:21.2f}{loops[-1] / loops[0]:20.2f}"
-        print(f"{'  whole loop':22}" + "".join(f"{rate:18,.0f}" for rate in loops) + ratios, flush=True)
-
-
-def encoder_alone(name: str, batch: int, steps: int, precision: str, compiled: bool) -> float:
-    """Views a second of the encoder's forward and backward pass, as the loop calls it."""
-    encoder, number = models.encoder(name)[0].to(DEVICE), Precision(precision, DEVICE)
-    cache = GradCache(encoder, torch.nn.Identity(), number)
-    if compiled:
-        cache.parts[0].compile(dynamic=False)
-    x = [torch.rand(2, batch, 3, 32, 32, device=DEVICE)]
-    gradient = torch.randn(2, batch, 1, device=DEVICE)
-
-    def step() -> float:
-        started = now()
-        cache.backward(x, lambda z: (z * gradient).sum())
-        return now() - started
-
-    with settings(number, deterministic=False):
-        return 2 * batch / min([step() for _ in range(3 + steps)][3:])
 
 
 def now() -> float:
@@ -162,6 +120,6 @@ def loop() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"losses": ratios, "panels": events, "engine": engine, "loop": loop}
+    parts = {"losses": ratios, "panels": events, "loop": loop}
     for part in sys.argv[1:] or parts:
         parts[part]()

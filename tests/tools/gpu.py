@@ -1,6 +1,6 @@
 """make gpu: everything that needs a GPU, once, and what came out as a file to be committed.
 
-Measures loop and losses (tests/tools/bench.py engine, loop), trains compare-resnet18 for one epoch on
+Measures losses in the loop (tests/tools/bench.py loop), trains compare-resnet18 for one epoch on
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 
 Two modes do other things. `gpu.py campaign` trains within a budget of seconds (gpu_campaign.py), `gpu.py
@@ -65,7 +65,7 @@ def main() -> None:
 
     found = {
         "machine": describe_machine(torch.nn.Linear(1, 1).cuda()), "cuda": torch.version.cuda, **library(),
-        "command": "make gpu", "engine": printed(bench.engine), "loop": printed(bench.loop),
+        "command": "make gpu", "loop": printed(bench.loop),
         "epoch": epoch(), "tests": tests(),
     }  # fmt: skip
     name = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")

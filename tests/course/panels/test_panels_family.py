@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from setclr import inner as library
 from setclr.evaluation import matching_accuracy
 from setclr.inner import linear_assignment, quadratic_assignment, spectral_bounds, top_probability
-from setclr.losses import IOT, MMCL, GroCo, InfoNCE, QARe, SparseCLR
+from setclr.losses import GroCo, InfoNCE, QARe
 from setclr_course import panels
 from setclr_course.kit import inner
 from setclr_course.kit.cast import NAMES
@@ -103,13 +103,7 @@ def test_the_formulas_are_the_librarys_losses(name, loss, smoothing):
         np.testing.assert_allclose(ours, downhill, atol=1e-6 * max(1e-3, np.abs(downhill).max()))
 
 
-def test_usual_values_stand_at_smoothing_1_and_all_but_the_regulariser_have_a_matrix():
-    for one, usual in (
-        (FAMILY["InfoNCE"].at(1), InfoNCE(0.5)), (FAMILY["MMCL"].at(1), MMCL(bandwidth=1.0, solver="exact")),
-        (FAMILY["GroCo"].at(0.1), GroCo(10.0, negatives=4)), (SIX["SparseCLR"].at(1), SparseCLR(margin=0.0)),
-        (FAMILY["IOT both"].at(2), IOT("both", 1.0, iterations=8)),
-    ):  # fmt: skip
-        assert repr(one) == repr(usual)
+def test_all_but_the_regulariser_have_a_matrix():
     assert [name for name in FAMILY if FAMILY[name].at(1).has_assignment] == MATRICES
 
 
@@ -143,12 +137,6 @@ def test_training_is_gradient_descent_on_the_loss(way):
         downhill = slope(lambda angles: loss(on_the_circle(angles)), before)
         after = before - idea.STEP * downhill / np.abs(downhill).max()
         assert turned(idea.trained(UNEVEN, way, step + 1).ravel(), after).max() < 0.5e-4 + 1e-6
-
-
-@pytest.mark.parametrize("softness", [0.05, 2.5, 10])
-def test_softness_does_not_change_who_is_preferred(softness):
-    """● rocket is as near to another ■ as to its own: no partner found, however shares are rounded."""
-    assert ": 1 of 6 photographs find" in panels.one_idea(softness=softness).alt
 
 
 @pytest.mark.parametrize("step", [0, 12])

@@ -103,7 +103,7 @@ def test_deep_infomax_tells_own_parts_from_the_next_images_and_features_from_uni
 
 
 def test_deep_infomax_may_take_some_locations_for_all():
-    """Each is drawn as often: over many batches the loss is that of all locations."""
+    """Each is drawn as often."""
     torch.manual_seed(0)
     loss, z = DeepInfoMax(features=5, channels=3).double(), outputs(1, 4, 5 + 6 * 3)
     some = DeepInfoMax(features=5, channels=3, locations=2).double()
@@ -111,7 +111,6 @@ def test_deep_infomax_may_take_some_locations_for_all():
     with torch.no_grad():
         all_of_them, drawn = (torch.stack([one(z) for _ in range(100)]) for one in (loss, some))
     sigma = ((all_of_them.var() + drawn.var()) / 100).sqrt()
-    assert drawn.unique().numel() > all_of_them.unique().numel() / 2
     assert abs(float(drawn.mean() - all_of_them.mean())) < 5 * float(sigma)
 
 

@@ -319,12 +319,9 @@ def test_no_camera_leaves_its_block():
 def test_the_flow_of_clips_is_kept_by_what_they_show(tmp_path):
     x = torch.randint(256, (2, 3, 3, 32, 32), generator=seeded(1), dtype=torch.uint8)
     first = moving.flow_of_clips(x, tmp_path)
-    (path,) = tmp_path.glob("*.npz")
+    assert len([*tmp_path.glob("*.npz")]) == 1
     assert torch.equal(moving.flow_of_clips(x, tmp_path), first)
     assert torch.equal(first[0], flow.to_bytes(video.tv_l1(x[0])))
-    np.savez(path, other=np.zeros(3))
-    with pytest.raises(ValueError, match="is damaged .*; remove it, and the flow is computed again"):
-        moving.flow_of_clips(x, tmp_path)
 
 
 # Other sorting networks than GroCo's, against diffsort.

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import socket
-import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -34,7 +33,7 @@ from setclr.evaluation.neighbours import neighbours, vote
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
-from setclr.recipes import ImageRecipe, registry
+from setclr.recipes import ImageRecipe
 from setclr.training.distributed import joined
 from setclr_course.kit.front import joined as script
 from setclr_course.papers.protocols import PROTOCOLS
@@ -241,18 +240,6 @@ def test_shares_are_scikit_learns_confusion_matrix_and_mistakes_are_said_largest
     assert "best: b (90 %); worst: a (60 %)" in pictures.confusion(shares, tuple("abc")).alt
     planes = [pictures.plane(torch.randn(n, 3), torch.zeros(n).long(), ("a",)) for n in (4, 5)]
     assert planes[0] is None and planes[1].png.startswith(b"\x89PNG"), "a few points have no plane"
-
-
-def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    a_run().save(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("setclr_course.run_page")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(registry, "loaded", registry.loaded.__wrapped__)  # as if nothing were loaded yet
-    said = r"setclr needs matplotlib for this, which is not installed: pip install 'setclr\[lab\]'"
-    with pytest.raises(ModuleNotFoundError, match=said):
-        main(["evaluate", str(tmp_path), "--all"])
-    assert not list(tmp_path.glob("*.html"))
 
 
 def one_of_two(process: int, ports: list[int], folder: str, results) -> None:

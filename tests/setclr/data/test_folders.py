@@ -249,15 +249,6 @@ def test_any_name_is_that_of_a_file_and_of_a_class_and_is_said_in_a_line(name, a
     assert "has no counterpart" in complaint(load, f"folder:{animals}", split="test")
 
 
-def test_features_of_files_with_any_names_are_written(animals):
-    for name in NAMES:
-        shutil.copy(animals / "train/ant/000.png", os.fsencode(animals / "train") + b"/" + name)
-    RUN.save(animals / "run")
-    main(["embed", f"{animals}/run", f"{animals}/train", "--out", f"{animals}/x.npz", "--device", "cpu"])
-    with np.load(animals / "x.npz") as kept:
-        assert {os.fsencode(path) for path in kept["paths"].tolist()} >= set(NAMES)
-
-
 def test_the_command_decodes_what_it_verifies_of_any_sizes_and_warns_of_nothing(animals, capsys, recwarn):
     grey_level(animals / "train/bee/wide.png", 1, (40, 20))
     main(["data", f"folder:{animals}", "--verify"])

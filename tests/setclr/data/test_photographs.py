@@ -137,7 +137,6 @@ def test_verify_decodes_all_files_and_names_all_that_are_damaged(tmp_path):
 
 @pytest.mark.parametrize("call, message", [
     (lambda files, at: Photographs([]), "paths must hold at least one"),
-    (lambda files, at: next(files.split(0)), "batch must be .*got 0"),
     (lambda files, at: files.crops([0, 1], TWO, draw(TWO, 3, shifted())), r"^draws must be \(2, 3, 36\)"),
     (lambda files, at: files.crops([0, 1], PADDED, draw(PADDED, 2, shifted())),
      "^padding must be 0 for crops read from files, got 0.125; set size"),

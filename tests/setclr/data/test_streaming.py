@@ -19,7 +19,6 @@ from conftest import shifted
 from pictures import grey_level, saved, smooth
 from PIL import Image
 from torch.utils.data import Dataset
-from torchvision.transforms.functional import pil_to_tensor
 
 from setclr.data import ImageSet, Photographs, load
 from setclr.data.streaming import streamed
@@ -168,19 +167,8 @@ def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tm
 
 def test_a_dataset_is_refused_with_the_line_that_makes_an_image_set_of_it():
     dataset = [(Image.new("RGB", (4, 4), (9, i, 0)), i % 2) for i in range(3)]
-    with pytest.raises(ValueError, match="images must be an ImageSet, got Named; ImageSet") as caught:
-        ImageViews(Named(dataset), PLAIN)
-    (line,) = re.findall(r"ImageSet\(torch.*classes\)\)", str(caught.value))
-    names = {"torch": torch, "ImageSet": ImageSet, "pil_to_tensor": pil_to_tensor}
-    made = eval(line, names | {"dataset": Named(dataset)})
-    assert made.images[:, 1, 0, 0].tolist() == [0, 1, 2] and made.labels.tolist() == [0, 1, 0]
-    assert made.classes == ("a", "b") and len(ImageViews(made, PLAIN)) == 3
-
-
-class Named(list):
-    """As torchvision's data sets are: items, `targets` and `classes`."""
-
-    targets, classes = [0, 1, 0], ["a", "b"]
+    with pytest.raises(ValueError, match=r"images must be an ImageSet, got list; ImageSet\(torch.*classes"):
+        ImageViews(dataset, PLAIN)
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:
@@ -205,13 +193,6 @@ def test_an_error_of_a_dataset_keeps_its_type_its_message_and_its_line_and_names
     assert type(caught.value) is type(error) and str(caught.value) == str(error)
     assert caught.value.__notes__[0] == "item 5 of Own raised it"
     assert "raise error" in "".join(traceback.format_exception(caught.value))
-
-
-def test_an_error_that_cannot_be_sent_does_not_hang():
-    error = ValueError("kept")
-    error.by = lambda: None
-    with pytest.raises(RuntimeError, match="ValueError: kept"):
-        list(streamed(partial(fails, error), range(6), 1, "cpu"))
 
 
 def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):

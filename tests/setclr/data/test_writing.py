@@ -109,9 +109,8 @@ def test_a_file_is_on_the_disk_before_its_name_and_then_the_folder_is(tmp_path, 
     """What a power cut must not part; without a folder's fsync, as on some systems, the file is written."""
     done = []
     sync, replace_it = os.fsync, os.replace
-    monkeypatch.setattr(
-        os, "fsync", lambda one: done.append(stat.S_ISDIR(os.fstat(one).st_mode)) or sync(one)
-    )
+    noted = lambda one: done.append(stat.S_ISDIR(os.fstat(one).st_mode)) or sync(one)  # noqa: E731
+    monkeypatch.setattr(os, "fsync", noted)
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace_it(*paths))
     write(tmp_path / "one")
     assert done == [False, "replace", True]

@@ -99,9 +99,7 @@ def trained(folder: Path, name: str, channels: int = 3) -> tuple[nn.Module, dict
 
 @torch.no_grad()
 @pytest.mark.parametrize("name, make, side, channels", [
-    ("resnet18", torchvision.models.resnet18, 32, 3), ("resnet18", timm.models.resnet18, 32, 3),
-    ("resnet50-imagenet", torchvision.models.resnet50, 32, 3),
-    ("resnet50-imagenet", timm.models.resnet50, 32, 3),
+    ("resnet18", timm.models.resnet18, 32, 3), ("resnet50-imagenet", torchvision.models.resnet50, 32, 3),
     ("timm:test_vit", partial(timm.create_model, "test_vit", num_classes=0, in_chans=1), 160, 1),
     ("resnet32", lambda: encoder("resnet32", 1)[0], 32, 1),
 ])  # fmt: skip

@@ -384,13 +384,6 @@ def test_exact_converges_with_many_at_the_bound_or_a_small_ridge_too(P, E, kind,
     assert (residual / (1 + alpha.sum(1))).max() < (1000 * eps if own is None else max(80 * eps, 1e-12))
 
 
-def test_equal_points_share_the_weight():
-    K = torch.ones(12, 12, dtype=torch.float64)
-    for solver in ("exact", "pgd", "inv"):
-        alpha = svm_dual(K, 0, solver=solver, tolerance=1e-9).alpha
-        close(alpha[1:], torch.full_like(K[0, 1:], 2 / 0.1), rel=1e-6)
-
-
 def test_leading_dimensions_are_separate_pools():
     K = kernel(x := normal(2, 3, 7, 4), x)
     for solver in ("exact", "pgd", "inv"):

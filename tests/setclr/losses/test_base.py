@@ -134,11 +134,8 @@ def test_sums_and_multiples():
 def test_a_weight_may_be_learnt_and_its_text_makes_one_that_learns():
     """One meaning on both paths: a number learnt in the logarithm, which no step can make 0 or less."""
     z = torch.randn(2, 4, 5)
-    for loss in (
-        losses.learnable(0.5) * QARe(),
-        parse("learnable(0.5) * QARe()"),
-        QARe() * losses.learnable(0.5),
-    ):
+    half = losses.learnable
+    for loss in (half(0.5) * QARe(), parse("learnable(0.5) * QARe()"), QARe() * half(0.5)):
         ((name, log),) = loss.named_parameters()
         assert name == "learnt.0.log" and repr(loss) == "learnable(0.5) * QARe(similarity='cosine')"
         close(slope(loss(z), log), 0.5 * QARe()(z))
@@ -213,12 +210,10 @@ REFUSED = {
     **dict.fromkeys([f"InfoNCE({argument})" for argument in ARGUMENTS], "an argument must be a number"),
     "InfoNC()": "loss must be one of .*did you mean 'InfoNCE'",
     "InfoNCE(temprature=1)": "InfoNCE's argument must be one of .*did you mean 'temperature'",
-    "InfoNCE(temperature=-1)": "temperature must be > 0, got -1",
     "InfoNCE(temperature=1, temperature=2)": "must name temperature once, got it 2 times",
     "InfoNCE(" + 400 * "1" + ")": "temperature must be 1e-30 to 1e30",
     "InfoNCE() / 0": "divisor must be > 0, got 0",
     "InfoNCE(learnable(0.0))": "learnable must be >= 0.01 and <= 1, got 0.0",
-    "learnable(1.5) * QARe()": "learnable must be >= 0.01 and <= 1, got 1.5",
     "Rotation() + QARe()": "Rotation\\(\\) is a baseline and stands alone",
     "-" * 2000 + "1": "at most 1000 characters, got 2001",
 }

@@ -78,9 +78,7 @@ def by_the_book(z, beta, negatives, pool, preorder, positive_views, keys=None, r
     for v, i in itertools.product(range(V), range(N)):
         others = [(u, j) for u in (range(U) if pool == "all" else [v]) for j in range(N) if j != i]
         own = [(u, i) for u in range(positive_views or U) if V == 1 or u != v]
-        negative, positive = (
-            torch.stack([x[v, i] @ c[place] for place in places]) for places in (others, own)
-        )
+        negative, positive = (torch.stack([x[v, i] @ c[at] for at in places]) for places in (others, own))
         if random:  # those after the anchor, then those before it
             start = sum(other < (v % U, i) for other in others)
             chosen = [(start + k) % len(others) for k in range(min(negatives, len(others)))]

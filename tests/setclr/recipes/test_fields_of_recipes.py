@@ -4,7 +4,7 @@ import json
 import math
 import pickle
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,32 +13,10 @@ from conftest import shifted
 from setclr import losses
 from setclr.losses import IOT, MMCL, InfoNCE, QARe
 from setclr.recipes import RECIPES, GraphRecipe, ImageRecipe, VideoRecipe, loss_schedule
-from setclr.settings import Setting, settings_of
-
-KINDS = (ImageRecipe, GraphRecipe, VideoRecipe)
-OF_OTHER_KINDS = {  # by the check of a setting, what it refuses whatever the bounds
-    "_text": [3, ["InfoNCE()"]], "choice": ["", "nonsense", 1], "boolean": [0, 1, "yes"],
-    "_as_given": [math.nan, math.inf, "0.1", True], "integer": [1.5, "1", True, math.nan, 2**64],
-}  # fmt: skip
-
-
-def wrong(setting: Setting) -> list:
-    """Values that a declared setting refuses: of other kinds, None, and just outside its bounds."""
-    steps = {"above": 0, "least": -1, "most": 1}
-    outside = [bound + steps[name] for name, bound in setting.bounds.items() if name in steps]
-    return [*OF_OTHER_KINDS[setting.check.__name__], *outside, *([] if setting.or_none else [None])]
-
-
-@pytest.mark.parametrize("kind, name", [(kind, field.name) for kind in KINDS for field in fields(kind)])
-def test_every_field_of_every_recipe(kind, name):
-    for value in wrong(settings_of(kind)[name]):
-        with pytest.raises(ValueError, match=rf"(?s)^{name} must .*got {re.escape(repr(value))}"):
-            kind(**{"loss": "InfoNCE()"} | {name: value})
 
 
 @pytest.mark.parametrize("change, message", [
     ({"loss": "Rotation(4)"}, "Rotation"),
-    ({"loss": "Supervised() + QARe()"}, "losses are added"),
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
     ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
@@ -47,9 +25,7 @@ def test_every_field_of_every_recipe(kind, name):
      r"queue must not be set with GroCo\(\); Triplet, InfoNCE,.* take memory"),
     ({"loss": "SparseCLR()", "key_momentum": 0.9}, "key_momentum must not be set with SparseCLR.*GroCo"),
     ({"loss": "SupCon()"}, "labels must be True for SupCon.*without labels take InfoNCE"),
-    ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes none"),
     ({"loss": "Supervised()", "full_views": 2}, r"full_views must be 1 with Supervised\(\).* got 2"),
-    ({"full_views": 1}, "full_views must be 2 to 4 with InfoNCE"),
     ({"loss": "MMCL()", "loss_schedule": "bandwith: 3"},
      "must be one of .*did you mean 'bandwidth'.*MMCL.* has no others"),
     ({"loss": "InfoNCE(temperature=learnable(0.2))", "loss_schedule": "temperature: 0.5, 0.1 from 1"},

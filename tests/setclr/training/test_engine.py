@@ -185,7 +185,6 @@ def test_labels_stay_out_unless_they_are_asked_for(monkeypatch):
 
 @pytest.mark.parametrize("make, message", [
     (lambda: own_trainer(batch=71), "batch must be .* <= 70, got 71; there are 70 images"),
-    (lambda: own_trainer(compiled="yes"), "compiled must be True, False or 'auto', got 'yes'"),
     (lambda: own_trainer(batch=Batching(16, images_per_class=3)), "multiple of images_per_class=3"),
     (lambda: own_trainer(loss=SupCon()), "labels must be True for .*; without labels take InfoNCE"),
     (lambda: Batches(FEW.labels[:65], Batching(16, drop_last=False)),

@@ -96,9 +96,7 @@ def test_targets_that_the_items_do_not_give_are_refused():
     """A subclass that joins classes in its items, or an item whose number is no class."""
     for one in (Items(lambda i: 1, targets=[0] * 6), Items(lambda i: i, labels=[5] * 6)):
         for dataset in (one, Subset(one, [0]), ConcatDataset([one, one])):
-            with pytest.raises(
-                ValueError, match=r"labels of \w+ must be those of its items, got . in item 0"
-            ):
+            with pytest.raises(ValueError, match=r"labels of \w+ must be those of its items, got . in"):
                 LoaderViews(dataset)
 
 
