@@ -9,7 +9,7 @@ import nbformat
 from course import FOLDER, HANGS, HERE, ROOT, name_of
 from nbclient import NotebookClient
 
-from setclr import experiments
+from setclr_course.search import recorded
 from setclr_course.teach.cards import CARDS
 
 SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')
@@ -155,5 +155,5 @@ def texts(target: Path, first: Path) -> None:
     shown = "\n".join(card.page_of() for card in CARDS.values())
     (target / "cards.md").write_text(f"# A card for each loss\n\n{shown}\n")
     results = (target / "results.md").read_text()
-    table = inert(experiments.summary(ROOT / "data" / "results"))
+    table = inert(recorded.summary(ROOT / "data" / "results"))
     (target / "results.md").write_text(results.replace("<!-- the table -->", table))

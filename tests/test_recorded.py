@@ -18,12 +18,13 @@ from scipy import stats
 
 from setclr.cli import main
 from setclr.experiments import load_run
-from setclr.experiments.records import everything, read_record, spread
+from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
 from setclr.recipes.recipe import completed
 from setclr_course.papers.folds import folded
 from setclr_course.papers.tables import graph_curves, of_seeds, recorded
 from setclr_course.search import comparing, searches
+from setclr_course.search.recorded import everything, spread
 from setclr_course.search.statistics import holm, paired
 
 # What lies in data/: this version reads every checkpoint and record, and the pages say what these say.

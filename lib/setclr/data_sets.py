@@ -6,6 +6,8 @@ the evaluations follow from it.
 
 from dataclasses import dataclass
 
+from setclr.extras import RECIPES, loaded
+
 SPLITS = ("train", "test")
 Colours = tuple[tuple[float, float, float], tuple[float, float, float]]  # mean and deviation of each channel
 
@@ -15,8 +17,8 @@ class DataSet:
     """What the library must know of a data set. No field but `read` is needed."""
 
     read: str
-    """MODULE:FUNCTION of setclr.data. The function gets `of`, the folder of the set, the split, and what it
-    `takes`, and returns an ImageSet. The folder is root/NAME, or PATH."""
+    """MODULE:FUNCTION of setclr.data, or a full name of another package's. The function gets `of`, the folder
+    of the set, the split, and what it `takes`, and returns an ImageSet. The folder is root/NAME, or PATH."""
     of: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     """Those of `size` and `stream` that `load` takes for it. What takes both is read from image files."""
@@ -42,10 +44,7 @@ FILES = ("size", "stream")
 DATA_SETS = {
     # 7,200 + 1,800 grey patches of 18 photographs, (3, 32, 32), under random casts and contrasts. The class
     # is the photograph. Made in a few seconds, without a download, and saved in root/photo-patches.
-    "photo-patches": DataSet("patches:saved", ("photo",), side=32, validation="patches:photo_validation"),
-    # 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. All left views come first:
-    # `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and saved like photo-patches.
-    "stereo-patches": DataSet("patches:saved", ("stereo",), side=32, mirror="together"),
+    "photo-patches": DataSet("patches:photo_set", side=32, validation="patches:photo_validation"),
     # mnist (1, 28, 28), cifar10, cifar100 and svhn (3, 32, 32), stl10 (3, 96, 96): downloaded by torchvision
     # into root/NAME, and verified. "unlabelled" are the 5,000 training images of stl10 and then its 100,000
     # without a label (-1).
@@ -76,6 +75,10 @@ NAMES = tuple(f"{name}PATH" if name.endswith(":") else name for name in DATA_SET
 
 
 def known(name: object) -> DataSet:
-    """What is known of the data set of that name; of another name, nothing."""
+    """What is known of the data set of that name, here or in a package that registers it; of another name,
+    nothing."""
     kind, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
-    return DATA_SETS.get(kind + colon, DataSet(""))
+    if kind + colon in DATA_SETS:
+        return DATA_SETS[kind + colon]
+    others = {key: one for package in loaded(RECIPES) for key, one in getattr(package, "sets", {}).items()}
+    return others.get(kind + colon, DataSet(""))

@@ -13,12 +13,13 @@ from torch import nn
 
 from setclr import DistributedLoss, Queue, inner, losses, update_momentum
 from setclr.inner.simplex import soft_maximum, sparse_maximum
-from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe, Supervised
+from setclr.losses import LOSSES, GroCo, InfoNCE, LinearAssignment, QARe
 from setclr.recipes import GraphRecipe, ImageRecipe, VideoRecipe
 from setclr.settings import Setting, settings_of
 from setclr.training import Batching, Keys, LRSchedule, Machine
 from setclr.training.optimisers import LARS
 from setclr.views import View
+from setclr_course.papers.supervised import Supervised
 
 nan, inf = math.nan, math.inf
 NO_NUMBER = [nan, -inf, "0.5", None, True, [1.0]]
@@ -35,6 +36,7 @@ OF_OTHER_KINDS = {  # by the check of a setting, what it refuses whatever the bo
     "_as_given": [nan, inf, "0.5", True, [1.0]],
     "_text": [3, ["InfoNCE()"]],
     "_numbers": [0.5, (0.5,), (0.5, 0.6, 1, 0, 1)],
+    "_learnt": [*NO_NUMBER, inf, torch.ones(2)],
     "_temperature": [*NO_POSITIVE_NUMBER, torch.tensor(0.1), nn.Parameter(torch.tensor(0.1))],
 }
 
@@ -163,10 +165,10 @@ WRONG_IN_A_CALL = [  # arguments beside z, or z, and the message
     (dict(keys=z[:1]), "keys must hold two views or more beside 2 views in z, got 1"),
     (dict(memory=z), r"memory must be a floating tensor .* got shape \(2, 3, 4\)"),
     (dict(labels=[0, 1, 2]), "labels must be a tensor of N = 3 integers .* got list"),
-    (dict(labels=torch.ones(3).long()), "labels must name two classes .* got only 1"),
     (dict(key_labels=y, keys=z), "key_labels must come with labels"),
     (dict(keys=z, labels=y, key_labels=y[:2]), r"key_labels must be .* N = 3 integers .* got .* \(2,\)"),
-    (dict(positives=torch.ones(6, 6)), "got torch.float32.*use positives.bool"),
+    (dict(positives=torch.ones(6, 6)), "takes a bool mask, got torch.float32; SupCon takes weights"),
+    (dict(positives=torch.ones(6, 6).long()), "got torch.int64.*use positives.bool"),
     (dict(positives=(at,)), "two or four tensors of indices"),
     (dict(positives=(at, at + 6)), "indices from 0 to 5, got"),
     (dict(positives=torch.ones(6, 6).bool(), labels=y), "labels must be None where positives"),
@@ -201,6 +203,10 @@ def test_every_loss_looks_at_what_it_takes_and_at_its_arguments_names(kind):
         kind(taw=1)
 
 
+def soft(weights, **settings):
+    losses.SupCon(**settings)(torch.randn(2, 3, 4), positives=weights)
+
+
 MESSAGES = {
     "temperature must be 1e-9 to 1e9 in size, got 1e-20": lambda: InfoNCE(1e-20),
     "hardness must be 0, or 1e-9 to 1e9 in size, got": lambda: losses.HCL(hardness=1e-320),
@@ -222,7 +228,12 @@ MESSAGES = {
     "memory must be given for InfoNCE.*holds all": lambda: InfoNCE(candidates="memory")(z),
     "labels and positives must be": lambda: losses.IOT()(z, memory=z[0], labels=y),
     "labels are named: loss": lambda: InfoNCE()(z[0], y),
-    "takes a flat batch": lambda: InfoNCE(average="probabilities")(z[0], labels=y),
+    r"positives must be a mask or weights \(6, 6\) .* got \(6, 5\)": lambda: soft(torch.ones(6, 5)),
+    "positives must be weights >= 0 .* the smallest weight -1": lambda: soft(1 - 2 * torch.eye(6).flip(0)),
+    "positives must be weights .* rows of sum 0 or more": lambda: soft(torch.eye(6)),
+    "average must be None with weights": lambda: soft(torch.ones(6, 6), average="inside"),
+    "bias must be a number, where it starts, got learn": lambda: losses.SigLIP(bias=losses.learnable(0.5)),
+    "labels must be 2 integers, one for each key": lambda: Queue(5, 3).add(torch.ones(2, 3), y),
     "size must be an integer >= 1, got 0": lambda: Queue(0, 3),
     r"keys must be \(n, 3\) for this queue, got \(2, 4\)": lambda: Queue(5, 3).add(torch.randn(2, 4)),
     "ema must be a copy of model, got": lambda: update_momentum(nn.Linear(2, 2), nn.Linear(2, 3), 0.9),

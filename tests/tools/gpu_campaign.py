@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 
 from setclr import pretrain
-from setclr.experiments.campaigns import campaign
 from setclr.recipes import RECIPES
 from setclr.training.devices import is_oom
+from setclr_course.search.campaigns import campaign
 
 ORDER = ("simclr-cifar10-infonce", "simclr-cifar10-groco")
 PACKAGES = ("torchvision", "sklearn", "pandas", "PIL", "filelock", "tqdm")  # that training and records import

@@ -9,7 +9,7 @@ campaign FILTER               pretrain, evaluate and record recipes by a part of
 search FILTER                 the best learning rate and hyperparameter of each, then five seeds with these
 evaluate RUN                  kNN and linear probe beside raw pixels and an untrained encoder
 embed RUN FOLDER              features of your own images, any tree of files, as an .npz file
-export RUN                    the encoder's weights for torchvision or timm
+export RUN                    the encoder's weights, and the lines that load them
 results [FOLDER]              the recorded results as a table
 
 setclr --version prints the version.

@@ -6,7 +6,8 @@ once.
 
 import shlex
 import warnings
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -35,8 +36,10 @@ TAKEN += "seeds and not --seeds."
 Filter = Annotated[str, arg(metavar="FILTER", help=TAKEN)]
 All = Annotated[bool, arg(help="Needed where FILTER takes all recipes there are.")]
 Runs = Annotated[Path, arg(help="Folder of the runs.")]
-INSTEAD = arg(help="Instead of the recipes' own.")
 OfPaper = Annotated[str | None, arg(help=f"{PROTOCOLS}; None: that of the recipe's paper, or setclr.")]
+SKIP = "Leave out image and video files that cannot be read; the last lines name them. A run goes on without "
+SKIP += "files that were removed since it began."
+Skip = Annotated[bool, arg(help=SKIP)]
 Records = Annotated[Path, arg(metavar="FOLDER", help="Folder of the records.")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME ...]", help=f"{SETS}; none lists them.")]
 
@@ -49,17 +52,17 @@ def recipes(words: Annotated[tuple[str, ...], arg(metavar="[WORD ...]")] = (), /
     Args:
         words: A recipe is listed if its name has all of them.
     """
-    from setclr.experiments.records import ours, read_records
+    from setclr.experiments.records import read_records
     from setclr.recipes import PUBLISHED, RECIPES, registry
 
     exact = len(words) == 1 and words[0] in RECIPES
     records, damaged = read_records(Path("data/results"))
-    cells = []
+    cells, ours = [], next((one.ours for one in registry.collections() if hasattr(one, "ours")), None)
     for name in words if exact else named(words):
         row = PUBLISHED.get(name)
         numbers, printed = (row.numbers, (str(row), f"{row.paper}, {row.where}")) if row else ((), ("", ""))
-        measured = ours(RECIPES[name], records.values(), registry.protocol_of(name), numbers)
-        cells.append((name, *printed, f"ours: {measured}"))
+        how = RECIPES[name], records.values(), registry.protocol_of(name), numbers
+        cells.append((name, *printed, f"ours: {ours(*how)}" if ours else ""))
     widths = [max(map(len, column)) for column in zip(*cells)]
     for row_of_cells in cells:
         print("  ".join(map(str.ljust, row_of_cells, widths)).rstrip())
@@ -86,8 +89,9 @@ def describe(name: str) -> None:
 
 
 def data(
-    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False
-) -> None:
+    names: Names = (), /, root: Root = Path("data"), size: int | None = None, verify: bool = False,
+    skip_damaged: Skip = False,
+) -> None:  # fmt: skip
     """List the data sets, or load some and describe them.
 
     Args:
@@ -100,15 +104,17 @@ def data(
 
     others = {name: load for one in registry.collections() for name, load in one.data.items()}
     if not names:
-        print("\n".join([*data.NAMES, *others]))
+        more = (name for one in registry.collections() for name in getattr(one, "sets", ()))
+        print("\n".join([*data.NAMES, *more, *others]))
     for name in names:
         if name in others:
             sets = others[name](root, size or 224)
         else:
             streamed = verify and data.known(name).in_files
-            sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
-            with suppress(FileNotFoundError):  # a folder without test images
-                sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
+            with skipped(skip_damaged):
+                sets = {"train": data.load(name, root, "train", size, streamed or None, verify)}
+                with suppress(FileNotFoundError):  # a folder without test images
+                    sets["test"] = data.load(name, root, "test", size, streamed or None, verify)
         for split, images in sets.items():
             print(f"{name} {split}: {images!r}")
 
@@ -117,7 +123,7 @@ def pretrain(
     recipe: Annotated[str, arg(metavar="RECIPE")], /, out: Path, root: Root = Path("data"),
     device: Device = None, resume: bool = True, workers: int | None = None,
     compiled: Compiled = "auto", deterministic: bool = False, keep_every: int | None = None,
-    knn_every: int | None = None, *, fields: "Recipe",
+    knn_every: int | None = None, skip_damaged: Skip = False, *, fields: "Recipe",
 ) -> None:  # fmt: skip
     """Train a recipe, or resume a run. Every field of the recipe is an option; its value is the default.
 
@@ -134,7 +140,7 @@ def pretrain(
     from setclr.recipes.recipe import recipe_class
     from setclr.training.distributed import joined, rank
 
-    with joined(device) as own:
+    with joined(device) as own, skipped(skip_damaged):
         wanted = recipe_class(fields.kind)(**asdict(fields))
         run = experiments.pretrain(
             wanted, out, resume, root, own, experiments.watch(wanted, root, knn_every), workers,
@@ -147,13 +153,10 @@ def pretrain(
 def campaign(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
     runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
-    device: Device = None, pixels: Pixels = "original",
-    data: Annotated[str | None, arg(help=f"Another data set for all of them: {SETS}.")] = None,
-    epochs: Annotated[int | None, INSTEAD] = None, batch: Annotated[int | None, INSTEAD] = None,
-    lr: Annotated[float | None, INSTEAD] = None, protocol: OfPaper = None, compiled: Compiled = "auto", *,
-    typed: str,
+    device: Device = None, pixels: Pixels = "original", protocol: OfPaper = None, compiled: Compiled = "auto",
+    skip_damaged: Skip = False, *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
-    """Pretrain, evaluate and record all these recipes.
+    """Pretrain, evaluate and record all these recipes. Every field of a recipe is an option that changes it.
 
     Repeat the command to do what is left; several at once share the work.
 
@@ -161,27 +164,31 @@ def campaign(
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
     """
-    from setclr.experiments import campaign
+    from setclr.recipes.registry import of_course
 
-    wanted = {"data": data, "epochs": epochs, "batch": batch, "lr": lr}
-    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    recipes, seeds = filtered(filter, seeds, all)
-    chosen = {name: replace(recipe, **changes) for name, recipe in recipes.items()}
+    recipes, seeds = filtered(filter, seeds, all, fields)
     how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
-    for line in campaign(chosen, seeds, runs, results, root, device, pixels, typed, **how):
-        print(line, flush=True)
+    where = runs, results, root, device, pixels, typed
+    failed = 0
+    with skipped(skip_damaged):
+        for line in of_course("campaign").campaign(recipes, seeds, *where, **how):
+            print(line, flush=True)
+            failed += getattr(line, "failed", False)
+    if failed:
+        raise ValueError(f"{failed} of {len(recipes) * len(seeds)} runs failed; the lines above say why")
 
 
 def search(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     runs: Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
-    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, typed: str,
+    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
     """Find the best learning rate and hyperparameter of each recipe on validation images.
 
     These are held out of the training images. Then train with the best settings on all training images,
     with every seed, and measure on the test images. Last, train all values of the hyperparameter with
-    three seeds. Repeat the command to do what is left; several at once share the work.
+    three seeds. Repeat the command to do what is left; several at once share the work. Every field of a
+    recipe is an option that changes it.
 
     Args:
         seeds: Seeds of the runs with the best settings.
@@ -189,7 +196,7 @@ def search(
     """
     from setclr.recipes import registry
 
-    recipes, seeds = filtered(filter, seeds, all)
+    recipes, seeds = filtered(filter, seeds, all, fields)
     search = registry.of_course("search").search
     for line in search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
         print(line, flush=True)
@@ -199,8 +206,8 @@ def evaluate(
     run: Run, /, root: Root = Path("data"), device: Device = None,
     record: Path | None = None, all: bool = False, pixels: Pixels = "original",
     protocol: Annotated[str, arg(help=f"How it is measured: {PROTOCOLS}.")] = "setclr",
-    data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None, *,
-    typed: str,
+    data: Annotated[str | None, arg(help="Other data than the recipe's, as where these moved to.")] = None,
+    skip_damaged: Skip = False, *, typed: str,
 ) -> None:  # fmt: skip
     """Measure a run beside an untrained encoder: images by kNN and a linear probe, graphs by an SVM, videos
     by retrieval and a linear probe.
@@ -231,6 +238,7 @@ def evaluate(
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
         file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
+        stack.enter_context(skipped(skip_damaged))
         loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
         train, test, split, note = measured_on(loaded.recipe, root, protocol)
         loaded.encoder.to(own), loaded.head.to(own)
@@ -282,7 +290,7 @@ def embed(
 
 
 def export(run: Run, /, out: Path | None = None) -> None:
-    """Write the encoder's weights for torchvision or timm.
+    """Write the encoder's weights for torchvision, timm or torch, and print the lines that load them.
 
     Args:
         out: The file; None: RUN/encoder.pt.
@@ -290,8 +298,7 @@ def export(run: Run, /, out: Path | None = None) -> None:
     from setclr.experiments import export, load_run
 
     loaded, out = load_run(run), out or folder_of(run) / "encoder.pt"
-    export(loaded, out)
-    print(f"{out}: {loaded.recipe.encoder}, {loaded.channels} channels")
+    print(export(loaded, out))
 
 
 def results(folder: Records = Path("data/results"), /, csv: Path | None = None) -> None:
@@ -301,15 +308,27 @@ def results(folder: Records = Path("data/results"), /, csv: Path | None = None) 
         csv: Instead write a file with a row for each record in the folder and below, searches' trials too.
     """
     from setclr.data.writing import replacing
-    from setclr.experiments import records, summary
+    from setclr.recipes.registry import of_course
 
+    course = of_course("results")
     if csv is None:
-        print(summary(folder))
+        print(course.summary(folder))
         return
-    table, damaged = records.everything(folder)
+    table, damaged = course.everything(folder)
     with replacing(csv) as file:
         table.to_csv(file, index=False, lineterminator="\n")
     print("\n".join([f"{csv}: {len(table)} records", *(f"Left out: {line}" for line in damaged)]))
+
+
+@contextmanager
+def skipped(skip: bool) -> Iterator[None]:
+    """`data.skip_damaged`; afterwards a line says what is wrong with each file that was left out."""
+    from setclr.data import skip_damaged
+
+    with skip_damaged(skip) as left:
+        yield
+    for problem in left:
+        print(f"left out: {problem}")
 
 
 def folder_of(run: Path) -> Path:
@@ -329,11 +348,13 @@ def named(words: tuple[str, ...]) -> list[str]:
 
 
 def filtered(
-    filter: str, seeds: tuple[int, ...], all_of_them: bool = False
+    filter: str, seeds: tuple[int, ...], all_of_them: bool = False, fields: Any = None
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The recipes and seeds that a campaign's filter selects.
+    """The recipes, with the `fields` that are not None instead of their own, and seeds that a campaign's
+    filter selects.
 
-    Raises ValueError if there are none, or if it selects all recipes without `all_of_them`.
+    Raises ValueError if there are none, if it selects all recipes without `all_of_them`, or for a field that
+    one of them lacks.
     """
     from setclr.recipes import RECIPES
 
@@ -346,4 +367,8 @@ def filtered(
     if len(names) == len(RECIPES) and not all_of_them:
         took = f"got {filter!r}, which takes all {len(names)}: {len(names) * len(seeds)} runs"
         raise ValueError(f"filter must take some of the recipes, {took}; name some, or add --all")
-    return {name: RECIPES[name] for name in names}, seeds
+    changes = {name: value for name, value in vars(fields).items() if value is not None} if fields else {}
+    for name in names:
+        if lacking := [field for field in changes if not hasattr(RECIPES[name], field)]:
+            raise ValueError(f"{lacking[0]} must be left out for {name}, which is of {RECIPES[name].things}")
+    return {name: replace(RECIPES[name], **changes) for name in names}, seeds

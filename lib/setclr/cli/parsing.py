@@ -34,7 +34,7 @@ def command(words: list[str]) -> Callable[[], None]:
     if parameters.pop("typed", None):
         given["typed"] = shlex.join(["python", "-m", "setclr", *words])
     if "fields" in parameters:
-        kind = recipe_fields(rest)
+        kind = recipe_fields(rest) if name == "pretrain" else changed_fields()
         option = Annotated[kind, tyro.conf.arg(name="")]  # type: ignore[valid-type]
         parameters["fields"] = parameters["fields"].replace(annotation=option, default=kind())
 
@@ -81,3 +81,15 @@ def recipe_fields(words: list[str]) -> type:
         options.append((key, kind, field(default=given.get(key, setting.default))))
     unchecked = {"__post_init__": lambda self: None}  # the command makes the Recipe, which checks them
     return make_dataclass("Fields", options, bases=(of_kind,), namespace=unchecked, frozen=True)
+
+
+def changed_fields() -> type:
+    """A class for tyro with every field of all kinds of recipes but the seed, each None."""
+    from setclr.recipes.recipe import recipe_class
+    from setclr.settings import settings_of
+
+    types: dict[str, Any] = {}
+    for kind in map(recipe_class, ("video", "graph", "image")):
+        types |= {key: kind.__dataclass_fields__[key].type for key in settings_of(kind)}
+    del types["seed"]
+    return make_dataclass("Changes", [(key, kind | None, field(default=None)) for key, kind in types.items()])

@@ -7,7 +7,9 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +22,7 @@ from torch import Tensor
 
 from setclr.checks import integer, printable
 from setclr.data.downloads import downloading
-from setclr.data.photographs import Photographs, complaints, is_image
+from setclr.data.photographs import Photographs, complaints, decode, is_image
 from setclr.data.sets import ImageSet
 from setclr.data_sets import FOLDER
 
@@ -236,12 +238,46 @@ def class_folders(folder: Path, needed: str = OF_IMAGES, wanted: Wanted = bool) 
     return inside
 
 
-def files_of_classes(classes: dict[str, Path], kind: str, wanted: Wanted = bool) -> Files:
+LEFT_OUT: ContextVar[list[str] | None] = ContextVar("LEFT_OUT", default=None)
+
+
+@contextmanager
+def skip_damaged(skip: bool = True) -> Iterator[list[str]]:
+    """Inside, files of folders that cannot be read are left out; what is wrong with each is in the list. Each
+    file is decoded once to see it. Without `skip` nothing changes, and the list is that around it, if any.
+
+    >>> from setclr import data
+    >>> with data.skip_damaged() as left_out:
+    ...     images = data.load("photo-patches")  # or folder:PATH
+    >>> left_out
+    []
+    """
+    token = LEFT_OUT.set([]) if skip else None
+    left = LEFT_OUT.get()
+    try:
+        yield [] if left is None else left
+    finally:
+        if token:
+            LEFT_OUT.reset(token)
+
+
+def readable(paths: list[str], check: Callable[[str], object] = decode) -> list[str]:
+    """The paths; within `skip_damaged` those of files that `check` accepts."""
+    if (left := LEFT_OUT.get()) is None:
+        return paths
+    problems = complaints(paths, check)
+    left += [problem for problem in problems if problem and problem not in left]
+    return [path for path, problem in zip(paths, problems) if not problem]
+
+
+def files_of_classes(
+    classes: dict[str, Path], kind: str, wanted: Wanted = bool, check: Callable[[str], object] = decode
+) -> Files:
     """The wanted files in these class folders, sorted. Raises ValueError if one has none.
 
     The message calls the missing files `kind`.
     """
-    paths = {name: listed(folder, wanted) for name, folder in classes.items()}
+    paths = {name: readable(listed(folder, wanted), check) for name, folder in classes.items()}
     if empty := [classes[name] for name in paths if not paths[name]]:
         raise ValueError(f"{printable(empty[0])} has no {kind}; fill it or remove it")
     return paths
@@ -271,7 +307,10 @@ def hidden(entry: os.DirEntry[str]) -> bool:
 
 def images_below(root: Path, warn: bool = False) -> list[str]:
     """The image files in a folder and below, as `files_below` finds them."""
-    return files_below(root, is_image, "image files (.jpg, .png, …)", warn)
+    found = files_below(root, is_image, "image files (.jpg, .png, …)", warn)
+    if not (good := readable(found)):
+        raise ValueError(f"{root} must have image files that can be read, got {len(found)} damaged ones")
+    return good
 
 
 def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> list[str]:
@@ -307,10 +346,10 @@ def files_below(root: Path, wanted: Wanted, kind: str, warn: bool = False) -> li
 
 def without_damaged(paths: list[str], check: Callable[[str], object]) -> list[str]:
     """The files that `check` accepts. A warning names each other one. Raises ValueError if none is left."""
-    problems = complaints(paths, check)
-    for problem in filter(None, problems):
+    with skip_damaged() as problems:
+        good = readable(paths, check)
+    for problem in problems:
         warnings.warn(f"left out: {problem}", stacklevel=2)
-    good = [path for path, problem in zip(paths, problems) if not problem]
     if not good:
         raise ValueError(f"some files must be readable, got {len(paths)} damaged ones: {problems[0]}")
     return good

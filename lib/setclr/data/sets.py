@@ -162,7 +162,7 @@ def load(
         checks.boolean("stream", stream)
     path = name.partition(":")[2]
     place = Path(os.path.expanduser(path)) if path else Path(os.path.expanduser(root), name)
-    read = resolve_name(f"setclr.data.{this.read}")
+    read = resolve_name(this.read if "." in this.read else f"setclr.data.{this.read}")
     given["size"] = this.side if size is None else size
     images = read(*this.of, place, split, **{argument: given[argument] for argument in this.takes})
     if verify and isinstance(images.images, Photographs):

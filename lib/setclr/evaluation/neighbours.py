@@ -37,15 +37,21 @@ def knn(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int = 20, tempera
     besides it and the queries, O(N + Q k + C) numbers are held at once.
     """
     check_features("bank_labels", bank_labels, bank=bank, queries=queries)
-    similarity, index = neighbours(bank, bank_labels, queries, k)
+    similarity, index = nearest(bank, queries, k)
     return vote(similarity, bank_labels.long()[index], temperature)
 
 
 @torch.no_grad()
-def neighbours(bank: Tensor, bank_labels: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k features of the bank most similar to each query: cosine similarities and indices into the
-    bank, both (Q, k), the most similar first. Arguments, errors and cost are those of `knn`."""
-    check_features("bank_labels", bank_labels, 1, bank=bank, queries=queries)
+def nearest(bank: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k features of the bank (N, D) most similar to each query (Q, D): cosine similarities and indices
+    into the bank, both (Q, k), the most similar first. Errors and cost are those of `knn`, without labels.
+
+    >>> import torch
+    >>> from setclr.evaluation import nearest
+    >>> nearest(torch.eye(3), torch.tensor([[0.1, 1.0, 0.5]]), k=2)[1]
+    tensor([[1, 2]])
+    """
+    check_features("bank", None, bank=bank, queries=queries)
     hint = f"the bank has {len(bank)} features: take a smaller k, or more images"
     integer("k", k, least=1, most=len(bank), hint=hint)
     norms = torch.cat([torch.linalg.vector_norm(in_range(rows), dim=1) for rows in in_parts(bank)])
@@ -99,7 +105,7 @@ def retrieval_at_1(features: Tensor, labels: Tensor) -> float:
     time; O(N D) numbers are held at once.
     """
     check_features("labels", labels, features=features)
-    first, second = neighbours(features, labels, features, 2)[1].T  # one of the two may be the image itself
+    first, second = nearest(features, features, 2)[1].T  # one of the two may be the image itself
     other = torch.where(first == torch.arange(len(first), device=first.device), second, first)
     labels = labels.to(other.device)
     return float((labels[other] == labels).double().mean())
@@ -134,17 +140,18 @@ def matching_accuracy(a: Tensor, b: Tensor, distance: str = "cosine") -> float:
     return float((row == order.numpy()[column]).mean())
 
 
-def check_features(of: str, labels: Tensor, classes: int = 2, **features: Tensor) -> None:
+def check_features(of: str, labels: Tensor | None, classes: int = 2, **features: Tensor) -> None:
     """Raises ValueError unless these features, by name, are (N, D) of one D and finite, and the first of them
-    has labels (`check_labels`), which the message calls `of`."""
-    for name, x in {**features, of: labels}.items():
+    has labels (`check_labels`), which the message calls `of`; None: none are needed."""
+    for name, x in (features | ({} if labels is None else {of: labels})).items():
         if not isinstance(x, Tensor):
             raise ValueError(f"{name} must be a tensor, got {type(x).__name__}; torch.as_tensor makes one")
     shapes = [tuple(x.shape) for x in features.values()]
     if any(len(shape) != 2 or 0 in shape or shape[1] != shapes[0][1] for shape in shapes):
         names, got = (" and ".join(map(str, words)) for words in (features, shapes))
         raise ValueError(f"{names} must be (N, D), not empty and of one D, got {got}")
-    check_labels(of, labels, shapes[0][0], classes)
+    if labels is not None:
+        check_labels(of, labels, shapes[0][0], classes)
     for name, x in features.items():
         if not all(part.isfinite().all() for part in in_parts(x)):
             raise ValueError(f"{name} must be finite, got NaN or inf: the encoder has diverged")

@@ -1,12 +1,11 @@
-"""Experiments: pretraining from recipes, campaigns, records and tables."""
+"""Experiments: pretraining from recipes, and what a run is measured by."""
 
 from setclr.extras import extra
 
 with extra("train"):
-    from setclr.experiments.campaigns import campaign
     from setclr.experiments.kinds.image import embed_folder, evaluate
-    from setclr.experiments.records import summary
-    from setclr.experiments.run import Run, export, load_run, new_run, pretrain, watch
+    from setclr.experiments.run import Run, load_run, new_run, pretrain, watch
+    from setclr.experiments.weights import export
 
-__all__ = ["Run", "campaign", "embed_folder", "evaluate", "export", "load_run", "new_run", "pretrain",
-           "summary", "watch"]  # fmt: skip
+__all__ = ["Run", "embed_folder", "evaluate", "export", "load_run", "new_run", "pretrain",
+           "watch"]  # fmt: skip

@@ -4,7 +4,6 @@ The Trainer and the modules below it do not import recipes.
 """
 
 import copy
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,14 +18,17 @@ from torch import nn
 
 from setclr import models as models_of
 from setclr.checks import folder, integer
-from setclr.data.writing import replacing
+from setclr.data.folders import LEFT_OUT
+from setclr.data.folders import skip_damaged as skipping
+from setclr.experiments import weights
 from setclr.experiments.kinds import first_alone, kind_of, measured_on
+from setclr.losses import objective
 from setclr.recipes import Recipe, loss_schedule
 from setclr.seeding import drawing, seeded
 from setclr.training import checkpoint
 from setclr.training.checkpoint import REMEDY, line_of
 from setclr.training.devices import Machine, choose_device
-from setclr.training.distributed import from_first
+from setclr.training.distributed import from_first, rank
 from setclr.training.momentum import Keys
 from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.source import Batching
@@ -44,7 +46,7 @@ class Run:
 
     `precision`, `compiled` and `draws`, the version of its random numbers, are what the training used; None
     before training. `best` are weights to use instead of the last epoch's, or None. `own`: encoder and head
-    are the user's, not those that the recipe names.
+    are the user's, not those that the recipe names; so is the loss of the name `own_loss`.
     """
 
     recipe: Any  # an ImageRecipe, GraphRecipe or VideoRecipe; None if a Trainer without a recipe wrote it
@@ -57,6 +59,7 @@ class Run:
     draws: int | None = None
     best: dict[str, dict] | None = None
     own: bool = False
+    own_loss: str | None = None
 
     @property
     def history(self) -> pd.DataFrame:
@@ -74,17 +77,17 @@ class Run:
     def save(self, out: str | Path) -> None:
         """Write recipe, history and weights to the folder `out`, without the state for further training."""
         checkpoint.write_history(Path(out), self.rows)
-        weights = {name: part.state_dict() for name, part in self.parts.items()}
+        learnt = {name: part.state_dict() for name, part in self.parts.items()}
         used = {"precision": self.precision, "compiled": self.compiled, "draws": self.draws}
-        checkpoint.write(Path(out), {**self.about(), "history": self.rows, **used, **weights})
+        checkpoint.write(Path(out), {**self.about(), "history": self.rows, **used, **learnt})
 
     def keep(self) -> None:
         """Store the current weights as the `best` so far."""
         self.best = {name: copy.deepcopy(part.state_dict()) for name, part in self.parts.items()}
 
     def take_best(self) -> None:
-        for name, weights in (self.best or {}).items():
-            self.parts[name].load_state_dict(weights)
+        for name, learnt in (self.best or {}).items():
+            self.parts[name].load_state_dict(learnt)
 
     @property
     def device(self) -> torch.device:
@@ -96,16 +99,20 @@ class Run:
 
     def about(self) -> dict:
         """The recipe and the channels, which define encoder and head, and the `best` weights."""
-        return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best}
+        own = {"own_loss": self.own_loss} if self.own_loss else {}
+        return {"recipe": self.recipe.to_dict(), "channels": self.channels, "best": self.best, **own}
 
-    def trainer(self, data: Any, device: torch.device, precision: str | None = None, **more: Any) -> Trainer:
-        """The trainer that the recipe describes, for this encoder and head.
+    def trainer(
+        self, data: Any, device: torch.device, precision: str | None = None, loss: Any = None, **more: Any
+    ) -> Trainer:
+        """The trainer that the recipe describes, for this encoder and head, and the `loss` if it is your own.
 
         `more` are fields of a `Machine` that a recipe does not decide: `workers`, `compiled`,
         `deterministic`. `precision` replaces the recipe's.
         """
         recipe, model = self.recipe, nn.ModuleList(self.parts.values()).to(device)
-        loss, predictor, keys = copy.deepcopy(recipe.parsed_loss).to(device), None, None
+        loss = copy.deepcopy(recipe.parsed_loss) if loss is None else objective(loss)
+        loss, predictor, keys = loss.to(device), None, None
         if layers := getattr(recipe, "predictor", 0):  # its weights are drawn from a seed of their own
             E, how = recipe.embedding, (recipe.last_norm, layers, recipe.activation, recipe.head_norm)
             with drawing(seeded(recipe.seed, 0, 0, 0).initial_seed()):
@@ -129,7 +136,8 @@ def pretrain(
     recipe: Recipe, out: str | Path | None = None, resume: bool = True, root: str | Path = "data",
     device: str | None = None, on_epoch: OnEpoch | None = None,
     workers: int | None = None, compiled: bool | str = "auto", deterministic: bool = False,
-    data: Any = None, keep_every: int | None = None, models: Models | None = None,
+    data: Any = None, keep_every: int | None = None, models: Models | None = None, loss: Any = None,
+    skip_damaged: bool = False,
 ) -> Run:  # fmt: skip
     """Train an encoder and its head as the recipe says; if `out` holds the finished run, load it.
 
@@ -156,6 +164,9 @@ def pretrain(
             names it.
         models: your own encoder and head instead of those that the recipe names; they are trained in place.
             `load_run` takes them, too.
+        skip_damaged: leave out files that cannot be read; out/left-out.txt names them. A run goes on without
+            files that have been removed since, from its last whole epoch.
+        loss: your own module or function instead of the recipe's (`losses.Own`). Its record names its class.
 
     Returns the run, encoder and head in eval mode, with the weights that `on_epoch` kept, or the last
     ones. For data of pairs, the validation pairs are not trained on (`data.split_pairs`);
@@ -176,19 +187,29 @@ def pretrain(
     with ExitStack() as stack:
         state = from_first(lambda: resume_state(recipe, out, resume, stack)) if out else None
         run = run_of(state, str(out), models) if state else None
-        if run is None or not run.finished:
+        own_loss = None if loss is None else repr(objective(loss))
+        if run and run.own_loss != own_loss:
+            got = f"loss {run.own_loss or recipe.loss} there, {own_loss or recipe.loss} now"
+            raise ValueError(
+                f"{out}: holds a run of another loss ({got}); choose another out=, or resume=False"
+            )
+        if run is None or len(run.rows) < recipe.epochs:
             kind = kind_of(recipe)
-            data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
+            with skipping(skip_damaged) as left:
+                data = first_alone(lambda: kind.load(recipe, root)) if data is None else data
+            if out and left and rank() == 0:
+                out.mkdir(parents=True, exist_ok=True)
+                (out / "left-out.txt").write_text("\n".join([*left, ""]))
             if run is None:
                 run = new_run(recipe, kind.channels(data), models)
                 if recipe.init:
-                    initialise(run.encoder, recipe.init)
-            run.recipe = recipe  # its data may have been moved
+                    weights.initialise(run.encoder, recipe.init)
+            run.recipe, run.own_loss = recipe, own_loss  # its data may have been moved
             compiled = compiled if run.compiled is None else run.compiled
-            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic}
+            more = {"workers": workers, "compiled": compiled, "deterministic": deterministic, "loss": loss}
             trainer = run.trainer(data, where, run.precision, **more)
             if state:
-                trainer.load_state_dict(state, str(out))
+                trainer.load_state_dict(state, str(out), fewer=skip_damaged or LEFT_OUT.get() is not None)
             del state
             scheduled = partial(loss_schedule.apply, trainer.loss, recipe.loss_schedule)
 
@@ -261,18 +282,6 @@ def peak_rate(recipe: Recipe) -> float:
     return recipe.lr * recipe.batch / recipe.lr_batch if recipe.lr_batch else recipe.lr
 
 
-def initialise(encoder: nn.Module, where: str) -> None:
-    """Give the encoder the weights of a run, from its folder, or of a file that `export` wrote.
-
-    Raises FileNotFoundError if there is nothing there; ValueError if it is something else, or does not fit.
-    """
-    path, weights = checkpoint.loaded(Path(os.path.expanduser(where)))
-    of_a_run = set(weights) >= checkpoint.LEARNT
-    state = (weights.get("best") or weights) if of_a_run else {"encoder": weights}
-    remedy = "give the folder of a run of this encoder, or a file of `export`"
-    checkpoint.load({"encoder": encoder}, state, f"init: {path}", remedy)
-
-
 def load_run(out: str | Path, models: Models | None = None) -> Run:
     """The run that `pretrain(..., out=out)`, `Run.save(out)` or a Trainer wrote, on the CPU, in eval mode.
 
@@ -295,10 +304,10 @@ def run_of(state: dict, where: str = "the checkpoint", models: Models | None = N
     else:
         run = new_run(recipe_of(state, where), state["channels"], models)
     run.precision, run.compiled = state.get("precision", "float32"), state.get("compiled", False)
-    run.draws = state.get("draws")
+    run.draws, run.own_loss = state.get("draws"), state.get("own_loss")
     run.rows, run.best = state["history"], state.get("best")
-    for weights in [state] if run.best is None else [run.best, state]:  # those may be taken later
-        checkpoint.load(run.parts, weights, where)
+    for learnt in [state] if run.best is None else [run.best, state]:  # those may be taken later
+        checkpoint.load(run.parts, learnt, where)
     return run
 
 
@@ -341,12 +350,15 @@ def refuse_other_recipe(
 ) -> None:  # fmt: skip
     """Raises ValueError with the differences if the run in `out` has another recipe.
 
-    `moved`: data of your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
+    More epochs are wanted of a recipe whose settings do not change with time: it goes on. `moved`: data of
+    your own may lie elsewhere now. A wanted precision of "auto" fits any. Another one
     must be the `used` precision; None: the stored recipe's.
     """
     there, now = stored.to_dict(), wanted.to_dict()
     if moved and all(":" in data or data.endswith(".pt") for data in (stored.data, wanted.data)):
         del now["data"]  # the trainer compares what they are
+    if is_constant(wanted) and stored.epochs < wanted.epochs:  # the epochs so far are the same
+        del now["epochs"]
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
@@ -357,24 +369,6 @@ def refuse_other_recipe(
         raise ValueError(f"{problem}; choose another {argument}=, or {remedy}")
 
 
-def export(run: Run, path: str | Path) -> None:
-    """Write the encoder's weights and buffers, a state dict on the CPU, to a file for torch.load.
-
-    These models load it. Where strict=False is needed, only the classifier (fc) is missing:
-
-    - resnet18-imagenet, resnet50-imagenet: torchvision.models.resnet18() or resnet50(), strict=False; or
-      timm's models resnet18 and resnet50, whose parts have the same names.
-    - resnet18, resnet50: likewise, with the stem for small images,
-      model.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False) and model.maxpool = nn.Identity().
-    - timm:NAME: timm.create_model(NAME, num_classes=0, in_chans=channels).
-    - vit-small16-moco: timm.create_model("vit_small_patch16_224", num_heads=12, num_classes=0), for 224
-      px. At other sizes setclr computes the positions anew, and timm does not.
-    - conv4, resnet32: setclr.models.encoder(name, channels)[0].
-
-    Images go in as floats in [0, 1], as in training. If the recipe has them `normalised`, subtract the
-    mean colour and divide by the deviation first. Raises OSError if the file cannot be written; an older
-    file then stays.
-    """
-    state = {key: value.detach().cpu().contiguous() for key, value in run.encoder.state_dict().items()}
-    with replacing(Path(path)) as file:
-        torch.save(state, file)
+def is_constant(recipe: Recipe) -> bool:
+    """Whether no setting is a function of the number of epochs."""
+    return (recipe.schedule, recipe.key_schedule) == ("constant", "constant")

@@ -1,14 +1,13 @@
 """The losses, one family a file, each a thin layer over an inner problem; `parse` makes one from text."""
 
-from collections import ChainMap
-
 from setclr.checks import choice
 from setclr.extras import RECIPES, loaded
 from setclr.losses.base import Objective, SetLoss, check_labels
-from setclr.losses.contrast import InfoNCE, NTLogistic, SupCon
+from setclr.losses.contrast import InfoNCE, NTLogistic, SigLIP, SupCon
 from setclr.losses.linear import LinearAssignment
 from setclr.losses.margin import MMCL
 from setclr.losses.ordering import GroCo
+from setclr.losses.own import Own, objective
 from setclr.losses.parsing import read
 from setclr.losses.quadratic import QARe
 from setclr.losses.relatives import (
@@ -20,27 +19,25 @@ from setclr.losses.relatives import (
     InvaSpread,
 )
 from setclr.losses.sparse import SparseCLR
-from setclr.losses.supervised import Supervised
 from setclr.losses.temperature import learnable
 from setclr.losses.transport import IOT
 from setclr.losses.triplet import Triplet
 
 # All of them, in the order of tables; what is listed here can be parsed, imported from setclr, and is tested.
-LOSSES = (LinearAssignment, Triplet, NTLogistic, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
+LOSSES = (LinearAssignment, Triplet, NTLogistic, SigLIP, InfoNCE, SupCon, SparseCLR, QARe, GroCo, IOT, MMCL,
           AlignUniform, HardNegatives, InvaSpread, DebiasedInfoNCE, HCL, DecoupledInfoNCE)  # fmt: skip
 BY_NAME: dict[str, type[Objective]] = {loss.__name__: loss for loss in LOSSES}
 
-__all__ = [*BY_NAME, "Objective", "SetLoss", "Supervised", "check_labels", "learnable", "parse"]
-NAMED: ChainMap[str, type[Objective]] = ChainMap(BY_NAME, {"Supervised": Supervised})
+__all__ = [*BY_NAME, "Objective", "Own", "SetLoss", "check_labels", "learnable", "objective", "parse"]
 
 
 def class_named(name: str) -> type[Objective]:
     """The class of that name, also of the baselines that an installed package registers (`extras.loaded`)."""
-    if name in NAMED:
-        return NAMED[name]
+    if name in BY_NAME:
+        return BY_NAME[name]
     others = {key: kind for one in loaded(RECIPES) for key, kind in getattr(one, "losses", {}).items()}
     hint = "" if others else "the papers' baselines come with the course: clone the repository and run `make`"
-    return {**NAMED, **others}[choice("loss", name, [*NAMED, *others], hint)]
+    return {**BY_NAME, **others}[choice("loss", name, [*BY_NAME, *others], hint)]
 
 
 def parse(text: str) -> Objective:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from setclr.checks import boolean, choice, setting, values_readable
-from setclr.losses.checking import checked, checked_weight
+from setclr.losses.checking import checked, checked_weight, joined_views
 from setclr.losses.table import Batch
 from setclr.losses.temperature import Learnable
 from setclr.settings import Setting, settings_of
@@ -35,8 +35,9 @@ class StrictArguments(nn.Module):
 class Objective(StrictArguments):
     """Base class of losses and baselines, with the attributes that the training loop reads.
 
-    `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, and "views" if z may
-    have more than two views. One that takes labels takes `positives`, too. `supervised`: whether it is made
+    `takes`: which of "keys", "memory" and "labels" it accepts beside the embeddings z, "views" if z may have
+    more than two views. One that takes labels takes `positives`, too, and weights as these if it has "soft
+    positives". `supervised`: whether it is made
     for labels. `classifies`: whether z are the scores of classes, so that it always gets labels. `headless`:
     whether z are the encoder's own features, without a head.
 
@@ -75,6 +76,11 @@ class Objective(StrictArguments):
             for name, value in given.arguments.items():
                 self._set(name, value)
             self.check()
+
+    def __call__(self, z: Any, *arguments: Any, **named: Any) -> Any:
+        """`forward` without autocast: bf16 is off by up to 0.004 in a cosine s, by 8 % in e^(s/0.05)."""
+        with full_precision(z):
+            return super().__call__(z, *arguments, **named)
 
     def check(self) -> None:
         """Raise ValueError where two settings contradict each other; called whenever one is set."""
@@ -132,29 +138,6 @@ def check_labels(loss: Objective, labels: bool) -> bool:
     return labels
 
 
-def joined_views(
-    z: Tensor, other: Tensor | None, keys: Tensor | None, flat: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    """z (V, N, E) and keys, where a loss was called as `loss(z1, z2)`, two views (N, E), or `loss(z, keys)`.
-
-    `flat`: z may be (N, E), which is one view.
-    """
-    if other is None:
-        one = flat and isinstance(z, Tensor) and z.ndim == 2
-        return (z.unsqueeze(0) if one else z), keys
-    if isinstance(z, Tensor) and isinstance(other, Tensor) and z.ndim == 2 and other.ndim < 3:
-        if not other.is_floating_point() or z.shape != other.shape or z.device != other.device:
-            got = f"{other.dtype} {tuple(other.shape)} on {other.device}"
-            raise ValueError(
-                f"z2 must be a second view as z1 is, {tuple(z.shape)} on {z.device}, got {got}; "
-                "labels are named: loss(z, labels=y)"
-            )
-        return torch.stack([z, other]), keys
-    if keys is not None:
-        raise ValueError("keys must be given once, got two of them; loss(z1, z2, keys=k) has views (N, E)")
-    return z, other
-
-
 class SetLoss(Objective):
     """A loss on the set of points z (V, N, E).
 
@@ -189,8 +172,8 @@ class SetLoss(Objective):
         warning.
 
         Args:
-            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys or labels V ≥ 1; need not be
-                normalised.
+            z: (V, N, E) floating, V ≥ 2 views of N ≥ 2 images, with keys or labels V ≥ 1, with a memory
+                N ≥ 1; need not be normalised.
             other: the second view (N, E), where z is the first; or the keys.
             keys: (U, N, E): momentum embeddings, the candidates instead of z; without `key_gradient` they
                 get no gradient. For V = 1 every key of an image is a positive. For V > 1 the keys of the
@@ -208,11 +191,12 @@ class SetLoss(Objective):
             positives: instead of labels: a bool mask (V·N, U·C), view-major, True at the positives; or two
                 tensors of indices (anchor, positive), or four, as miners give them: (anchor, positive,
                 anchor, negative). All other candidates are negatives, with four tensors only those named.
+                `SupCon` also takes weights (V·N, U·C + Q), floating, without gradient.
 
         Returns a 0-d tensor, or for "none" (V, N).
         Raises ValueError: wrong rank, dtype or size; an argument that the loss does not take; `weight` or
-        "none" for a loss without a value for each anchor. On the CPU also: NaN, inf, rows of zero norm, and
-        labels that are all one class. On a GPU checking values would stall it: there NaN gives NaN.
+        "none" for a loss without a value for each anchor. On the CPU also: NaN, inf and rows of zero norm. On
+        a GPU checking values would stall it: there NaN gives NaN.
         """
         choice("reduction", reduction, ("mean", "none"))
         flat = isinstance(z, Tensor) and z.ndim == 2 and other is None
@@ -254,7 +238,7 @@ class SetLoss(Objective):
         V, N, _ = z.shape
         if V > 2 and "views" not in self.takes:
             raise ValueError(f"z must hold two views for {self}, got {V}: it matches two views")
-        if V > N:
+        if V > N > 1:
             self.warn_once(f"z is (V, N, E): {V} views of {N} images? torch.stack([a, b]) joins two (N, E)")
         return batch.with_constant_candidates() if self.stop_gradient else batch
 
@@ -288,6 +272,10 @@ class SetLoss(Objective):
         flat = given.get("labels") is not None or given.get("positives") is not None
         z, given["keys"] = joined_views(z, other, given.get("keys"), flat)
         extra = {name: x for name, x in given.items() if x is not None}
+        soft = torch.is_tensor(x := extra.get("positives")) and x.is_floating_point()
+        if soft and "soft positives" not in self.takes:
+            got = f"{self._get_name()}, which takes a bool mask, got {x.dtype}; SupCon takes weights"
+            raise ValueError(f"positives must not be weights for {got}")
         for name, x in extra.items():
             if not NEEDS.get(name, {name}) <= self.takes:
                 kind, got = self._get_name(), type(x).__name__
@@ -295,22 +283,19 @@ class SetLoss(Objective):
         return z, extra
 
     def _reduced(self, z: Tensor, extra: Extra, weight: Tensor | None, reduction: str) -> Tensor:
-        with _full_precision(z):
-            batch = self.batch(z, **extra)
-            if batch.complete is not None and values_readable(batch.complete) and not batch.complete.any():
-                self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
-            if weight is None and reduction == "mean":
-                return self.score(batch)
-            w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, batch.anchors)
-            values = w * self.values(batch).view(z.shape[:2])
-            if reduction == "mean":
-                return mean(values, batch, w)
-            return (
-                values if batch.complete is None else values.masked_fill(~batch.complete.view_as(values), 0)
-            )
+        batch = self.batch(z, **extra)
+        if batch.complete is not None and values_readable(batch.complete) and not batch.complete.any():
+            self.warn_once("no anchor of this batch has both a positive and a negative: the loss is 0")
+        if weight is None and reduction == "mean":
+            return self.score(batch)
+        w = z.new_ones(z.shape[1]) if weight is None else checked_weight(weight, batch.anchors)
+        values = w * self.values(batch).view(z.shape[:2])
+        if reduction == "mean":
+            return mean(values, batch, w)
+        return values if batch.complete is None else values.masked_fill(~batch.complete.view_as(values), 0)
 
     def _solved(self, z: Tensor, extra: Extra) -> Tensor:
-        with _full_precision(z):
+        with full_precision(z):
             batch = self.batch(z, **extra)
             solution, complete = self.solution(batch), batch.complete
             return solution if complete is None else solution * complete.unsqueeze(1)
@@ -439,10 +424,8 @@ def _literal(value: object) -> str:
     return f"float('{value}')" if isinstance(value, float) and not math.isfinite(value) else repr(value)
 
 
-def _full_precision(z: Tensor) -> torch.autocast:
-    """A context without autocast: bf16 is off by up to 0.004 in a cosine s, by 8 % in e^(s/τ) at τ = 0.05.
-
-    Raises ValueError for a tensor without values."""
+def full_precision(z: Any) -> torch.autocast:
+    """A context without autocast. Raises ValueError for a tensor without values."""
     if isinstance(z, Tensor) and z.device.type == "meta":
         raise ValueError(
             "z must have values, got a tensor on the meta device; make it on a device that has some"

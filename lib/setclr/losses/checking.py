@@ -22,11 +22,11 @@ def checked(
     _tensor("z", z, "(V, N, E), V views of N images (torch.stack([a, b]) joins two (N, E))", 3)
     V, N, _ = z.shape
     least = 2 if keys is None and labels is None and positives is None else 1
-    if not (least <= V and N >= 2 and z.shape[2] >= 1):
+    if not (least <= V and 1 + (memory is None) <= N and z.shape[2] >= 1):
         one = "; DataLoader(..., drop_last=True) drops a last batch of one image" if N == 1 else ""
         raise ValueError(
-            "z must have shape (V, N, E) with V >= 2 (with keys or labels V >= 1), N >= 2 and E >= 1, "
-            f"got {tuple(z.shape)}: a contrast needs two views and two images{one}"
+            "z must have shape (V, N, E) with V >= 2 (with keys or labels V >= 1), N >= 2 (with a memory "
+            f"N >= 1) and E >= 1, got {tuple(z.shape)}: a contrast needs two views and two images{one}"
         )
     if labels is not None and positives is not None:
         raise ValueError("labels must be None where positives are given, got both")
@@ -48,13 +48,39 @@ def checked(
         hint = "None makes every view a positive; multi-crop has 2 global views"
         integer("positive_views", positive_views, least=2, most=len(candidates), hint=hint)
     batch = Batch(anchors, candidates, own_views, memory, positive_views, pool)
+    if isinstance(positives, Tensor) and positives.is_floating_point():
+        return _masked(*_soft_positives(positives, batch), all_complete=True)
     if positives is not None:
         return _masked(batch, *_named_pairs(positives, batch), all_complete=False)
     if labels is None:
         return batch
     of_memory = pool == "memory" and memory_labels is not None  # a class may be missing there
     all_complete = (V > 1 or not own_views) and key_labels is None and not of_memory
-    return _masked(batch, *class_masks(batch, labels, key_labels, memory_labels), all_complete)
+    positive, negative, several = class_masks(batch, labels, key_labels, memory_labels)
+    return _masked(batch, positive, negative, all_complete and several)
+
+
+def joined_views(
+    z: Tensor, other: Tensor | None, keys: Tensor | None, flat: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """z (V, N, E) and keys, where a loss was called as `loss(z1, z2)`, two views (N, E), or `loss(z, keys)`.
+
+    `flat`: z may be (N, E), which is one view.
+    """
+    if other is None:
+        one = flat and isinstance(z, Tensor) and z.ndim == 2
+        return (z.unsqueeze(0) if one else z), keys
+    if isinstance(z, Tensor) and isinstance(other, Tensor) and z.ndim == 2 and other.ndim < 3:
+        if not other.is_floating_point() or z.shape != other.shape or z.device != other.device:
+            got = f"{other.dtype} {tuple(other.shape)} on {other.device}"
+            raise ValueError(
+                f"z2 must be a second view as z1 is, {tuple(z.shape)} on {z.device}, got {got}; "
+                "labels are named: loss(z, labels=y)"
+            )
+        return torch.stack([z, other]), keys
+    if keys is not None:
+        raise ValueError("keys must be given once, got two of them; loss(z1, z2, keys=k) has views (N, E)")
+    return z, other
 
 
 def checked_weight(weight: Tensor, anchors: Tensor) -> Tensor:
@@ -76,8 +102,9 @@ def checked_weight(weight: Tensor, anchors: Tensor) -> Tensor:
 
 def class_masks(
     batch: Batch, labels: Tensor, key_labels: Tensor | None, memory_labels: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Masks (M, U·C + Q) of the candidates of the anchor's class, itself among them, and of the others."""
+) -> tuple[Tensor, Tensor, bool]:
+    """Masks (M, U·C + Q) of the candidates of the anchor's class, itself among them, and of the others, and
+    whether the labels are known to be of two classes or more."""
     (V, N, _), (U, C, _) = batch.anchors.shape, batch.candidates.shape
     Q = 0 if batch.memory is None else len(batch.memory)
     device = batch.anchors.device
@@ -94,13 +121,9 @@ def class_masks(
             known = labels.unsqueeze(1) == classes[-1]
         same = torch.cat([same, known], dim=1)
     every = torch.cat(classes)
-    of_others = batch.memory is not None and len(classes) == 1  # then the memory holds other classes
-    if not of_others and values_readable(every) and bool((every == every[0]).all()):
-        raise ValueError(
-            f"labels must name two classes or more, got only {int(every[0])}: there would be no negatives; "
-            "draw batches of several classes"
-        )
-    return same.repeat(V, 1), (~same).repeat(V, 1)
+    of_others = batch.memory is not None and memory_labels is None  # then the memory holds other classes
+    several = of_others or (values_readable(every) and bool((every != every[0]).any()))
+    return same.repeat(V, 1), (~same).repeat(V, 1), several
 
 
 def _masked(batch: Batch, positive: Tensor, negative: Tensor, all_complete: bool) -> Batch:
@@ -184,6 +207,25 @@ def _checked_labels(name: str, labels: Tensor, N: int, device: torch.device, fir
     if labels.shape != (N,) or not whole or labels.device != device:
         raise ValueError(f"{wanted}, got {labels.dtype} {tuple(labels.shape)} on {labels.device}")
     return torch.where(labels < 0, -1 - first - torch.arange(N, device=device), labels.long())
+
+
+def _soft_positives(weights: Tensor, batch: Batch) -> tuple[Batch, Tensor, Tensor]:
+    """The batch with the weights of its candidates, (M, U·C + Q), and masks of those above 0 and of all."""
+    rows, columns = len(batch.rows()), len(batch.columns())
+    if weights.shape != (rows, columns) or weights.device != batch.anchors.device:
+        raise ValueError(
+            f"positives must be a mask or weights ({rows}, {columns}) on {batch.anchors.device}, "
+            f"got {tuple(weights.shape)} on {weights.device}"
+        )
+    dense("positives", weights)
+    weights = weights.detach().to(batch.anchors.dtype, copy=True)
+    weights.diagonal()[: batch.own_views * batch.candidates.shape[1]].fill_(0)
+    total = weights.sum(1, keepdim=True)
+    if values_readable(weights) and not ((weights >= 0).all() and ((total > 0) & total.isfinite()).all()):
+        got = f"rows of sum {float(total.min()):.3g} or more, the smallest weight {float(weights.min()):.3g}"
+        wanted = "weights >= 0 with a sum above 0 in each row, beside the anchor itself"
+        raise ValueError(f"positives must be {wanted}, got {got}")
+    return batch._replace(weights=weights / total), weights > 0, torch.ones_like(weights, dtype=torch.bool)
 
 
 def _named_pairs(positives: Any, batch: Batch) -> tuple[Tensor, Tensor]:

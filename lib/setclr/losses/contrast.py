@@ -1,4 +1,4 @@
-"""Losses that contrast an anchor's positives with its negatives: InfoNCE, SupCon, NTLogistic."""
+"""Losses that contrast an anchor's positives with its negatives: InfoNCE, SupCon, NTLogistic, SigLIP."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from setclr.losses.base import SetLoss
 from setclr.losses.table import Batch, Table
-from setclr.losses.temperature import Temperature, current, tau
+from setclr.losses.temperature import Learnable, Temperature, current, learnt, tau
 from setclr.settings import flag, one_of, whole
 
 VIEWS = "None makes every view a positive; multi-crop has 2 global views"
@@ -106,10 +106,11 @@ class InfoNCE(Softmax):
     def score(self, batch: Batch) -> Tensor:
         if self.average is None:
             return super().score(batch)
-        if batch.complete is not None:
-            raise ValueError(f"z must have two views or more for {self}; average=None takes a flat batch")
         values = super().values(batch)
-        return math.log(len(values)) - (-values).logsumexp(0)
+        if batch.complete is None:
+            return math.log(len(values)) - (-values).logsumexp(0)
+        total = (-values.masked_fill(~batch.complete, torch.inf)).logsumexp(0)
+        return torch.where(batch.complete.any(), batch.complete.sum().clamp(min=1).log() - total, 0)
 
 
 class SupCon(SetLoss):
@@ -124,6 +125,16 @@ class SupCon(SetLoss):
     These are its eq. 2 and 3. Every candidate but the anchor is in the denominator, the other positives too.
     So for more than one positive this is not InfoNCE with labels. Without labels the positives are the
     image's other views.
+
+    `positives` may be weights w ≥ 0 of the candidates, whose sum is above 0 in each row, as of smoothed
+    labels, of X-CLR's similarities (Sobal et al. 2024) or of a target plan. The loss is then the
+    cross-entropy
+
+    .. math::
+        L = \operatorname{mean}_a\; -\sum_{c \neq a} \frac{w_{ac}}{\sum_{c \neq a} w_{ac}} \log
+        \frac{e^{s_{ac}/\tau}}{\sum_{c \neq a} e^{s_{ac}/\tau}}
+
+    Weights that are equal at the positives and 0 elsewhere give L_out.
 
     The inner problem is the choice of one candidate. `assignment`: the softmax over all but the anchor.
 
@@ -142,7 +153,7 @@ class SupCon(SetLoss):
     Cost: O(M² E) time and O(M²) space, M = V·N.
     """
 
-    takes = frozenset({"views", "keys", "memory", "labels"})
+    takes = frozenset({"views", "keys", "memory", "labels", "soft positives"})
     supervised = True
     temperature: Temperature = tau(0.1)
     average: str | None = one_of(None, ("inside",), "None takes the mean of the logarithms")
@@ -150,7 +161,12 @@ class SupCon(SetLoss):
 
     def values(self, batch: Batch) -> Tensor:
         t = batch.table(1 / current(self.temperature), every=True).joined()
-        near = t.at_positives(t.far.log_softmax(-1))
+        shares = t.far.log_softmax(-1)
+        if batch.weights is not None:
+            if self.average:
+                raise ValueError(f"average must be None with weights as positives, got {self.average!r}")
+            return -(batch.weights * shares.masked_fill(t.far.isneginf(), 0)).sum(-1)
+        near = t.at_positives(shares)
         if self.average is None:
             return -t.mean(near)
         return t.true.sum(-1).to(near).log() - near.masked_fill(~t.true, -torch.inf).logsumexp(-1)
@@ -192,3 +208,43 @@ class NTLogistic(SetLoss):
     def solution(self, batch: Batch) -> Tensor:
         x = batch.rows()
         return (x @ x.T / current(self.temperature)).sigmoid().fill_diagonal_(0)
+
+
+class SigLIP(SetLoss):
+    r"""Logistic loss of each pair of the two views, with a learnt scale and bias (Zhai et al. 2023).
+
+    .. math::
+        L = \frac{1}{N} \sum_{i, j} \log(1 + e^{-y_{ij} (s_{ij} / \tau + b)}), \qquad y_{ii} = 1, \quad
+        y_{ij} = -1
+
+    over all pairs of an image i of one view and an image j of the other. A pair counts by itself, as in
+    `NTLogistic`; the bias b begins low, since N − 1 of N pairs are negatives. It is open_clip's SigLipLoss
+    with logit_scale = 1/τ; there the scale has no upper limit, here it is `learnable`, 1 to 100.
+
+    The inner problem decides whether a pair is a positive one. `assignment`: the probability that it is,
+    σ(s/τ + b), for every point of the other view.
+
+    >>> import torch
+    >>> from setclr import SigLIP
+    >>> loss = SigLIP()
+    >>> round(loss(torch.eye(4), torch.eye(4)).item(), 3), len(list(loss.parameters()))
+    (0.693, 2)
+
+    Args:
+        temperature: τ, learnt, with a start of 0.01 to 1; the paper's is 0.1.
+        bias: the start of b, which is learnt; the paper's is -10.
+
+    Cost: O(N² E) time and O(N²) space.
+    """
+
+    temperature: Learnable = learnt(0.1)
+    bias: Learnable = learnt(-10.0, offset=True)
+    candidates = "other view"
+
+    def values(self, batch: Batch) -> Tensor:
+        t = batch.table(1 / self.temperature())
+        return F.softplus(-self.bias() - t.near).sum(-1) + F.softplus(self.bias() + t.far).sum(-1)
+
+    def solution(self, batch: Batch) -> Tensor:
+        t = batch.table(1 / self.temperature())
+        return t.assignment((t.near + self.bias()).sigmoid(), (t.far + self.bias()).sigmoid())

@@ -79,6 +79,7 @@ class Batch(NamedTuple):
     positive: Tensor | None = None  # (M, U·C + Q) bool, for labels and named pairs
     negative: Tensor | None = None  # (M, U·C + Q) bool
     complete: Tensor | None = None  # (M,) bool: which anchors have a positive and a negative; None: all do
+    weights: Tensor | None = None  # (M, U·C + Q): soft positives; each row sums to 1
 
     def rows(self) -> Tensor:
         """The anchors, (M, E)."""
@@ -110,7 +111,8 @@ class Batch(NamedTuple):
         queue = product(x, self.memory, clamped)
         if self.pool == "memory":
             return t._replace(far=queue, most=queue.shape[1], first=t.far.shape[1])
-        return t._replace(queue=queue, most=t.most + queue.shape[1])
+        t = t._replace(queue=queue, most=t.most + queue.shape[1])
+        return t.joined() if self.candidates.shape[1] == 1 else t  # of one image `far` alone is empty
 
     def positives(self) -> tuple[Tensor, Tensor]:
         """Each anchor's places of positives among views and keys, (M, K), and which of them are positives."""

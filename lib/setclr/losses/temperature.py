@@ -28,7 +28,7 @@ class Learnable(nn.Module):
         return min(max(math.exp(self.log.item()), LEAST), MOST)
 
     def forward(self) -> Tensor:
-        if transforms():  # which allow no change in place
+        if transforms() or torch.compiler.is_exporting():  # which allow no change in place
             return self.log.clamp(math.log(LEAST), math.log(MOST)).exp()
         with torch.no_grad():
             self.log.clamp_(math.log(LEAST), math.log(MOST))
@@ -36,6 +36,25 @@ class Learnable(nn.Module):
 
     def __repr__(self) -> str:
         return f"learnable({self.value:.6g})"
+
+
+class Offset(Learnable):
+    """A number that is learnt as it is, without bounds."""
+
+    def __init__(self, start: float) -> None:
+        nn.Module.__init__(self)
+        kind = torch.promote_types(torch.get_default_dtype(), torch.float32)
+        self.number = nn.Parameter(torch.tensor(setting("bias", start), dtype=kind))
+
+    @property
+    def value(self) -> float:
+        return self.number.item()
+
+    def forward(self) -> Tensor:
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"{self.value:.6g}"
 
 
 Temperature = float | Learnable
@@ -61,6 +80,20 @@ def learnable(start: float) -> Learnable:
 def tau(default: float, hint: str = PAPERS_USE) -> Any:
     """A setting that is a temperature: a number > 0, or `learnable(0.07)`."""
     return Setting(default, _temperature, hint=hint)
+
+
+def learnt(default: float, offset: bool = False) -> Any:
+    """A setting that is always learnt; the number given is its start. `offset`: it has no bounds."""
+    return Setting(default, _learnt, kind=Offset if offset else Learnable)
+
+
+def _learnt(name: str, value: Any, kind: type[Learnable]) -> Learnable:
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, Learnable):
+        raise ValueError(f"{name} must be a number, where it starts, got {value!r}; it is learnt")
+    bounds: dict[str, Any] = {} if kind is Offset else {"least": LEAST, "most": MOST}
+    return kind(setting(name, value, **bounds, hint="it is learnt; this is where it starts"))
 
 
 def _temperature(name: str, value: Any, hint: str) -> Temperature:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from setclr import losses
+from setclr.data_sets import known
 from setclr.models import ACTIVATIONS, INITIAL, NORMALISED, check_encoder
 from setclr.recipes.recipe import Recipe
 from setclr.settings import flag, one_of, text, whole
@@ -55,6 +56,11 @@ class ImageRecipe(Recipe):
     """E: dimensions of the embeddings that the loss sees."""
     predictor: int = whole(0, 0, 16)
     """Linear layers between head and loss, on the side of the first encoder alone (MoCo v3)."""
+
+    @property
+    def side(self) -> int | None:
+        """The side in pixels of full views; None where the images' own is not known, as of a folder's."""
+        return self.view_size or self.size or known(self.data).side
 
     def __post_init__(self) -> None:
         super().__post_init__()

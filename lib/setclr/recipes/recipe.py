@@ -37,8 +37,9 @@ class Recipe:
     encoder: str = text("")
     """Name of an encoder."""
     init: str = text("")
-    """Start from these weights of the encoder: the folder of a run, or a file that `setclr export` wrote.
-    "": new weights, drawn by the seed."""
+    """Start from these weights of the encoder: the folder of a run, a file of weights that setclr,
+    torchvision, timm, MoCo, Lightning or safetensors wrote, timm:NAME or torchvision:NAME. "": new weights,
+    drawn by the seed."""
     labels: bool = flag(False)
     """Give the loss the labels, so that all of one class are positives of each other: supervised contrast."""
     images_per_class: int = whole(1, 1, 2**20)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from setclr.data_sets import DataSet
 from setclr.extras import RECIPES, loaded
 from setclr.recipes.recipe import Recipe, recipe_class
 
@@ -63,10 +64,15 @@ class Collection(Protocol):
     """`evaluation.protocols.Protocol`s by name."""
     data: Mapping[str, Callable[..., Any]]
     """Labelled data sets by name: a function of root and side in pixels gives the ImageSet of each split."""
+    sets: Mapping[str, DataSet]
+    """Data sets by name, as `data_sets.DATA_SETS` has them; a collection may lack them."""
     videos: Mapping[str, Callable[..., Any]]
     """Sets of videos by name: functions of split, modality and root; a collection may lack them."""
     losses: Mapping[str, type]
     """Baselines by name, which are no losses of embeddings (`losses.Objective`); a collection may lack it."""
+    ours: Callable[..., str]
+    """Our numbers of a recipe as text, from the recipe, records, a protocol and the published numbers; a
+    collection may lack it."""
 
 
 class Recipes(UserDict[str, Any]):
@@ -97,7 +103,8 @@ def collections() -> tuple[Collection, ...]:
 
 
 def of_course(what: str) -> Any:
-    """The module with what the course adds to the commands: `evaluate_all`, `page` and `search`.
+    """The module with what the course adds to the commands: `evaluate_all`, `page`, `campaign`,
+    `search`, `summary` and `everything`.
 
     Raises ValueError, naming `what` needs it, with the remedy, where the course is not installed."""
     if not loaded(PAGES):

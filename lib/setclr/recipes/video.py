@@ -38,6 +38,11 @@ class VideoRecipe(Recipe):
     epochs: int = whole(10, 0, 10**6)
     precision: str = one_of("float32", PRECISIONS)
 
+    @property
+    def side(self) -> int:
+        """The side of the views in pixels."""
+        return self.size
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.encoder == "s3d":

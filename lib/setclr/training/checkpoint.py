@@ -38,7 +38,7 @@ def loaded(out: Path) -> tuple[Path, dict]:
     """
     path = out if out.is_file() else out / CHECKPOINT
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no checkpoint there; pretrain(recipe, out={str(out)!r}) makes one")
+        raise FileNotFoundError(f"{path}: no checkpoint there; give the folder of a run that pretrain wrote")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from setclr.inner.derivatives import once
-from setclr.losses.base import SetLoss, joined_views
+from setclr.losses.base import SetLoss
+from setclr.losses.checking import joined_views
 
 Value = TypeVar("Value")
 ALONE = ContextVar("alone", default=False)

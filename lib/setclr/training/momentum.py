@@ -36,24 +36,34 @@ class Queue(nn.Module):
     torch.Size([])
     >>> queue.add(keys[1])
 
+    `queue.labels` (Q,) are the classes that `add` was given, -1 without, for the loss's `memory_labels`.
+
     Raises ValueError unless `size` and `dimensions` are whole numbers from 1 on.
     """
 
     keys: Tensor
+    labels: Tensor
 
     def __init__(self, size: int, dimensions: int, seed: int = 0) -> None:
         super().__init__()
         shape = integer("size", size, least=1), integer("dimensions", dimensions, least=1)
         self.register_buffer("keys", F.normalize(torch.randn(*shape, generator=seeded(seed)), dim=1))
+        self.register_buffer("labels", torch.full((size,), -1))
 
     @torch.no_grad()
-    def add(self, keys: Tensor) -> None:
-        """Keys (n, E), of any length, take the place of the n oldest. Raises ValueError for another shape."""
+    def add(self, keys: Tensor, labels: Tensor | None = None) -> None:
+        """Keys (n, E), of any length, and their labels (n,) take the place of the n oldest. Raises
+        ValueError for other shapes."""
         if keys.ndim != 2 or keys.shape[1] != self.keys.shape[1]:
             wanted = f"(n, {self.keys.shape[1]})"
             raise ValueError(f"keys must be {wanted} for this queue, got {tuple(keys.shape)}")
+        labels = self.labels.new_full((len(keys),), -1) if labels is None else labels
+        if labels.shape != (len(keys),) or labels.is_floating_point():
+            got = f"{labels.dtype} {tuple(labels.shape)}"
+            raise ValueError(f"labels must be {len(keys)} integers, one for each key, got {got}")
         newest = F.normalize(keys, dim=1).to(self.keys)
         self.keys = torch.cat([self.keys, newest])[-len(self.keys) :]
+        self.labels = torch.cat([self.labels, labels.to(self.labels)])[-len(self.labels) :]
 
 
 @torch.no_grad()
@@ -120,33 +130,38 @@ class MomentumEncoder:
         device = grad_cache.precision.device
         self.queue = Queue(keys.queue, outputs(head), seed).to(device) if keys.queue else None
 
-    def candidates(self, views: list[Group]) -> dict[str, Tensor]:
+    def candidates(self, views: list[Group], labelled: bool = False) -> dict[str, Tensor]:
         """The loss's arguments beside z: `keys` (V, N, E) of all processes, and `memory` (Q, E).
 
-        `memory` is the queue; without a queue it is left out.
+        `memory` is the queue; without a queue it is left out. Where the loss gets labels, so are those of it.
         """
         keys = gather_alike(self.grad_cache.embed(views))
         memory = {} if self.queue is None else {"memory": self.queue.keys.to(keys.dtype)}
+        if memory and labelled:
+            memory["memory_labels"] = self.queue.labels
         return {"keys": keys} | memory
 
     @torch.no_grad()
-    def advance(self, keys: Tensor, progress: float) -> None:
+    def advance(self, keys: Tensor, progress: float, labels: Tensor | None = None) -> None:
         """Follow the encoder by a step; in the queue, the second view's keys replace the oldest.
 
-        `keys` (V, N, E) are this step's; `progress`, 0 to 1, is the fraction of the training that is
-        done.
+        `keys` (V, N, E) and `labels` (N,) are this step's; `progress`, 0 to 1, is the fraction of the
+        training that is done.
         """
         update_momentum(self.followed, self.model, self.keys.at(progress))
         if self.queue is not None:
-            self.queue.add(keys[1])
+            self.queue.add(keys[1], labels)
 
     def state_dict(self) -> dict:
-        return {"model": self.model.state_dict(), "queue": None if self.queue is None else self.queue.keys}
+        queue = {} if self.queue is None else {"queue": self.queue.keys, "queue_labels": self.queue.labels}
+        return {"model": self.model.state_dict(), "queue": None, **queue}
 
     def load_state_dict(self, state: dict) -> None:
         """Raises RuntimeError, as torch does, if the state belongs to another model or queue."""
         self.model.load_state_dict(state["model"])
         queue = {} if state["queue"] is None else {"keys": state["queue"]}
+        if queue:  # an older run kept no labels
+            queue["labels"] = state.get("queue_labels", torch.full((len(state["queue"]),), -1))
         (self.queue or nn.Identity()).load_state_dict(queue)
 
 

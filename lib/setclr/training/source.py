@@ -174,6 +174,13 @@ class Source(Protocol):
         ...
 
 
+def check_set(images: Any) -> ImageSet:
+    """The images. Raises ValueError, with the line that makes an ImageSet of a Dataset, if they are none."""
+    if not isinstance(images, ImageSet):
+        raise ValueError(f"images must be an ImageSet, got {type(images).__name__}; {OF_DATASET}")
+    return images
+
+
 class ImageViews:
     """Random views of images. `views` are as `views.preset` makes them.
 
@@ -194,9 +201,7 @@ class ImageViews:
 
     def __init__(self, images: ImageSet, views: Sequence[View]):
         view.check_views(views)
-        if not isinstance(images, ImageSet):
-            raise ValueError(f"images must be an ImageSet, got {type(images).__name__}; {OF_DATASET}")
-        self.views, self.images = tuple(views), images
+        self.views, self.images = tuple(views), check_set(images)
         self.labels, self.digest = self.images.labels, self.images.digest
 
     def __len__(self) -> int:
@@ -240,7 +245,7 @@ class LoaderViews:
 
     def __init__(self, dataset: Dataset):
         if not {"__getitem__", "__len__"} <= {*dir(dataset)} or isinstance(dataset, Tensor):
-            got = type(dataset).__name__
+            got = f"{type(dataset).__name__}; of a DataLoader take its .dataset"
             raise ValueError(f"dataset must be a Dataset with a length and numbered items, got {got}")
         self.dataset = dataset
         with seeded_globals(0):
@@ -354,7 +359,7 @@ def check_parts(
         ("source", source, Source, "a setclr.training.Source", source_hint),
         ("encoder", encoder, nn.Module, "a module", "setclr.models.encoder makes some by name"),
         ("head", head, nn.Module, "a module", "setclr.models.head makes one"),
-        ("loss", loss, Objective, "one of setclr.losses", "InfoNCE(0.2) is one"),
+        ("loss", loss, Objective, "a loss, or a module or function of z", "InfoNCE(0.2) is one"),
         ("optimiser", optimiser, Optimizer | None, "a torch.optim.Optimizer", f"{sgd} is one, None Adam"),
         ("lr_schedule", lr_schedule, LRSchedule | None, "an LRSchedule", "the optimiser's lr is its peak"),
     ):

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import default_device, folder, integer
-from setclr.losses import Objective, check_labels
+from setclr.losses import check_labels, objective
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import generator_of, seeded_globals
 from setclr.training import checkpoint, devices, distributed
@@ -84,7 +84,8 @@ class Trainer:
         source: what is contrasted, and its views: `ImageViews`, `LoaderViews` or another `Source`.
         encoder, head: any modules, from a group of views to (N, D), for images (N, C, H, W) float32 in
             [0, 1], and (M, D) -> (M, E). Their batch norms see all views of one size together.
-        loss: a loss of embeddings z (V, N, E), or a baseline. Its own parameters are trained, too.
+        loss: a loss of embeddings z (V, N, E), or a baseline; or any module or function of z, or of two views
+            (N, E), see `losses.Own`. Its own parameters are trained, too.
         optimiser: holds all learning parameters of encoder, head, predictor and loss; its lr is the peak.
             None: Adam with lr 1e-3.
         epochs, seed: as in a Recipe.
@@ -99,12 +100,13 @@ class Trainer:
     """
 
     def __init__(
-        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Objective,
+        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Callable,
         optimiser: torch.optim.Optimizer | None = None, *, epochs: int = 20, batch: int | Batching = 128,
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
     ):  # fmt: skip
         default_device()
+        loss = objective(loss)
         sources.check_parts(source, encoder, head, loss, optimiser, lr_schedule)
         devices.reuse_freed_pages()
         machine = device if isinstance(device, Machine) else Machine(device)
@@ -285,6 +287,8 @@ class Trainer:
             "keys": keys and (keys.momentum, keys.schedule, keys.queue),
             "optimiser": type(self.optimiser).__name__,
         }  # fmt: skip
+        if self.lr_schedule.shape == "constant" and (not keys or keys.schedule == "constant"):
+            del given["epochs"]  # a run may go on for longer
         for i, group in enumerate(self.optimiser.param_groups):
             given |= {f"{k}{f' of group {i}' * bool(i)}": x for k, x in group.items() if k not in NO_SETTINGS}
         return {name: re.sub(" at 0x[0-9a-f]+", "", repr(x)) for name, x in given.items()}  # of this process
@@ -299,11 +303,16 @@ class Trainer:
         """Where weights and buffers hold NaN or inf."""
         return set(checkpoint.not_finite({name: part.state_dict() for name, part in self._parts().items()}))
 
-    def load_state_dict(self, state: dict, where: str = "the checkpoint") -> None:
+    def load_state_dict(self, state: dict, where: str = "the checkpoint", fewer: bool = False) -> None:
         """Load what `state_dict` gave, to resume from it. `where` names the state in errors.
+
+        `fewer`: the data may have lost some things since; the run then goes on from its last whole epoch.
 
         Raises ValueError if it lacks the optimiser, or is of other data, random views, precision or model.
         """
+        if fewer and state.get("data", self.digest) != self.digest:
+            done = len(state["history"]) * self.steps
+            state = {**state, "data": self.digest, "step": done, "values": torch.empty(0)}
         self._refuse_other_run(state, where)
         checkpoint.load(self._parts(), state, where)
         for weight, moments in self.optimiser.state.items():
@@ -330,7 +339,8 @@ class Trainer:
         for other, complaint in (
             ("optimiser" not in state,
              "was saved without its optimiser, or by one of the first versions; take a whole one"),
-            (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore the data"),
+            (data != self.digest, f"was trained on {data}, and these are {self.digest}; restore "
+             "the data, or skip_damaged=True goes on without what is gone"),
             (done < self.epochs and draws != views.DRAWS,
              f"was begun with version {draws} of the random views; finish it with the older setclr"),
             (used != now, f"was trained in {used}, not {now}; take precision={used!r}"),
@@ -394,14 +404,15 @@ class Trainer:
         distributed.average_gradients(self.loss)
         self.precision.step(self.optimiser)
         if self.momentum_encoder:
-            self.momentum_encoder.advance(more["keys"], self.step / (self.epochs * self.steps))
+            progress = self.step / (self.epochs * self.steps)
+            self.momentum_encoder.advance(more["keys"], progress, more.get("labels"))
         self.step += 1
         return loss
 
     def _backward(self, x: list[Group]) -> tuple[Tensor, dict[str, Tensor]]:
         """Add the gradients of the loss of the views `x`; the loss, and its arguments beside embeddings."""
         x = self.task.prepare(x)
-        more = self.momentum_encoder.candidates(x) if self.momentum_encoder else {}
+        more = self.momentum_encoder.candidates(x, self.labels) if self.momentum_encoder else {}
         more |= self.task.arguments_at(self.order[self.step % self.steps])
         return self.grad_cache.backward(x, lambda z: self.objective(z, **more)), more
 
@@ -409,8 +420,7 @@ class Trainer:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot check this
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
-        with self.precision.autocast():  # for discriminators; the library's losses turn it off
-            return self.loss(distributed.gather_alike(z), **more)
+        return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self) -> Iterator[list[Group]]:
         steps = self.batches.steps(self.step, self.epochs)  # from where a run goes on, if it was resumed

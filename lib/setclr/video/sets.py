@@ -14,7 +14,7 @@ from setclr.data.sets import checked_labels
 from setclr.data_sets import FOLDER, SPLITS
 from setclr.recipes.registry import collections, missing
 from setclr.recipes.video import MODALITIES
-from setclr.video.files import VideoFiles, frames_of
+from setclr.video.files import VideoFiles, decoded, frames_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +126,7 @@ def load_videos(
     if split == "test":
         classes = class_folders(folder / split, needed)
         same_names(folder / "train", folder / split, train, classes)
-    files = files_of_classes(classes, "videos")
+    files = files_of_classes(classes, "videos", check=lambda path: decoded(Path(path), size or 128))
     cache = Path(root) / "flow" if modality == "flow" else None
     videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from setclr.losses import Objective
-from setclr.losses.supervised import check_outputs
 from setclr.models.encoders import normalise
 from setclr.settings import whole
 from setclr.training.grad_cache import at_least_float32
 from setclr.training.trainer import Task, Trainer
+from setclr_course.papers.supervised import check_outputs
 
 
 class Rotation(Objective):

@@ -10,13 +10,13 @@ from torch.nn import functional as F
 
 from setclr.checks import integer
 from setclr.data.sets import Images
-from setclr.losses.supervised import Supervised
 from setclr.seeding import seeded
 from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
 from setclr.training.source import ImageViews
 from setclr.training.trainer import Task, Trainer
 from setclr.views.numbers import sent
+from setclr_course.papers.supervised import Supervised
 
 COMPONENTS = 256  # principal components, as in DeepCluster's paper
 BATCH = 500  # images in one forward pass

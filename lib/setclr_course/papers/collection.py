@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from setclr.data_sets import DataSet
 from setclr.recipes.registry import Published
 from setclr_course.papers.rows import rows
 
@@ -40,6 +41,12 @@ class Papers:
 
         return PROTOCOLS
 
+    # 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. All left views come first:
+    # `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and saved like photo-patches.
+    sets: Mapping[str, DataSet] = {
+        "stereo-patches": DataSet("setclr_course.papers.stereo:stereo_set", side=32, mirror="together")
+    }
+
     @cached_property
     def videos(self) -> "dict[str, Callable[[str, str, str | Path], VideoSet]]":
         from setclr_course.papers.moving import MOVING, video_set
@@ -50,8 +57,15 @@ class Papers:
     def losses(self) -> "dict[str, type[Objective]]":
         from setclr_course.papers.baselines import DeepInfoMax, Rotation
         from setclr_course.papers.clusters import DeepCluster
+        from setclr_course.papers.supervised import Supervised
 
-        return {kind.__name__: kind for kind in (DeepCluster, Rotation, DeepInfoMax)}
+        return {kind.__name__: kind for kind in (Supervised, DeepCluster, Rotation, DeepInfoMax)}
+
+    @property
+    def ours(self) -> "Callable[..., str]":
+        from setclr_course.search.recorded import ours
+
+        return ours
 
 
 PAPERS = Papers()

@@ -9,9 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from setclr.checks import choice
-from setclr.experiments.records import read_record, same_training
+from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr_course.papers.rows import rows
+from setclr_course.search.recorded import same_training
 
 FIGURES = rows().figures
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from setclr.checks import integer
 from setclr.data import ImageSet
 from setclr.evaluation.frozen import features
-from setclr.losses import Supervised
 from setclr.settings import one_of
 from setclr.training.devices import Machine
 from setclr.training.distributed import world
@@ -18,6 +17,7 @@ from setclr.training.optimisers import LRSchedule, make_optimiser
 from setclr.training.source import ImageViews
 from setclr.training.trainer import Trainer
 from setclr_course.papers.protocols import OnViews
+from setclr_course.papers.supervised import Supervised
 
 
 @torch.enable_grad()

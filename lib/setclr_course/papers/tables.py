@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from setclr.checks import choice
-from setclr.experiments.records import Record, read_record, spread
+from setclr.experiments.records import Record, read_record
 from setclr.recipes import PUBLISHED, RECIPES
+from setclr_course.search.recorded import spread
 
 LAST, BEST = "last epoch", "best epoch"
 MEASURES = ("retrieval@1", "linear", "ten crops")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from setclr.experiments.records import column_of, read_record
+from setclr.experiments.records import read_record
 from setclr_course.search.hyperparameters import hyperparameter, hyperparameter_value
+from setclr_course.search.recorded import column_of
 from setclr_course.search.statistics import holm, paired
 
 ABOUT = ("name", "seed", "lr", "hyperparameter", "value", "diverged", "collapsed")  # columns but the metrics

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from setclr.experiments.campaigns import RECORDED, campaign, recorded
 from setclr.experiments.kinds import kind_of
 from setclr.experiments.run import Run, pretrain
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr_course.search import hyperparameters
+from setclr_course.search.campaigns import RECORDED, campaign, recorded, titled
 from setclr_course.search.comparing import means, metrics_of, pairs, row
 from setclr_course.search.hyperparameters import beyond, grid, hyperparameter, hyperparameter_value
 
@@ -50,6 +50,7 @@ def search(
 
     Raises the errors of `campaign` and `grid`.
     """
+    recipes = {titled(name, recipe): recipe for name, recipe in recipes.items()}
     grids: dict[str, dict[str, Recipe]] = {name: {} for name in recipes}
     best, seeds = {}, tuple(seeds)
     for recipe, seed in product(recipes.values(), seeds):

@@ -11,7 +11,6 @@ from torch.nn.functional import normalize
 
 from setclr import evaluation, graphs, pretrain, video, views
 from setclr.data import ImageSet
-from setclr.evaluation.neighbours import neighbours
 from setclr.graphs.views import AUGMENTATIONS
 from setclr.losses import parse
 from setclr.recipes import GraphRecipe, ImageRecipe
@@ -314,7 +313,7 @@ def test_nearest_clips_are_the_librarys_and_what_points_nowhere_has_none():
     x = torch.randn(30, 6, generator=shifted(3))
     x[4] = 0
     found = nearest_clips.map_of(x.numpy())
-    expected = neighbours(x, torch.zeros(30, dtype=torch.long), x, 6)[1]
+    expected = evaluation.nearest(x, x, 6)[1]
     for query in set(range(30)) - {4}:
         assert found.nearest[query] == [int(i) for i in expected[query] if i != query][:5]
     assert found.nearest[4] == [] and np.abs(found.places).max(0) == pytest.approx(1)

@@ -17,11 +17,11 @@ from torchvision.transforms.v2 import functional as transforms
 from setclr import losses, models, pretrain
 from setclr.data import ImageSet
 from setclr.experiments.run import new_run
-from setclr.losses import Supervised
 from setclr.recipes import ImageRecipe
 from setclr_course.papers.baselines import DeepInfoMax, LocalFeatures, QuarterTurns, Rotation
 from setclr_course.papers.clusters import DeepCluster, clusters, k_means, reinitialise, whitened
 from setclr_course.papers.collection import PAPERS
+from setclr_course.papers.supervised import Supervised
 
 ONE = dict(views="photo", full_views=1, epochs=2, batch=16, lr=3e-3)
 RECIPES = {
@@ -205,7 +205,7 @@ def test_what_the_data_does_not_fit_is_refused(name, change, message, images):
         pretrain(replace(RECIPES[name], **change), data=images)
 
 
-@pytest.mark.parametrize("name", [*PAPERS.losses, "Supervised"])
+@pytest.mark.parametrize("name", [*PAPERS.losses])
 def test_a_baseline_has_a_repr_that_parses_and_refuses_bad_input(name):
     baseline = losses.parse(f"{name}()")
     assert repr(losses.parse(repr(baseline))) == repr(baseline) and not isinstance(baseline, losses.SetLoss)

@@ -11,11 +11,12 @@ from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
-from setclr.experiments.records import OLDER, Record, ours
+from setclr.experiments.records import OLDER, Record
 from setclr.experiments.run import new_run
 from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Published, Recipe
 from setclr.views import PRESETS, multi_crop
 from setclr_course.papers.rows import read, rows
+from setclr_course.search.recorded import ours
 
 OF_IMAGES = {name: RECIPES[name] for name in RECIPES if RECIPES.kind(name) == "image"}
 NUMBERS = {  # for each table, how many numbers the paper prints for the runs that we have

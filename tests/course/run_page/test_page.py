@@ -29,7 +29,7 @@ from torch import nn
 from setclr import data
 from setclr.cli import main
 from setclr.evaluation import features, frozen, protocols
-from setclr.evaluation.neighbours import neighbours, vote
+from setclr.evaluation.neighbours import nearest, vote
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
@@ -63,7 +63,7 @@ def mislabelled(n: int):
 
 def voted(bank, labels, queries, k: int) -> torch.Tensor:
     """The vote of k among 20 neighbours: between two as near, another call might choose another one."""
-    similarity, found = neighbours(bank, labels, queries, 20)
+    similarity, found = nearest(bank, queries, 20)
     return vote(similarity[:, :k], labels[found[:, :k]], 0.1)
 
 

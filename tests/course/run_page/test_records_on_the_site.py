@@ -11,11 +11,11 @@ import pytest
 from conftest import a_record
 from notebook_tools import ROOT
 
-from setclr import experiments
-
 sys.path.insert(0, str(ROOT / "site"))
 import slides
 from sources import inert
+
+from setclr_course.search import recorded
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "<svg onload=alert(3)>", "[a](http://b.c)",
@@ -38,7 +38,7 @@ def page(tmp_path_factory):
         (results / f"{k}{text.replace('/', '')}.json").write_text(json.dumps(one))
     (results / "<b>damaged<b>.json").write_text("{}")
     (here / "src").mkdir()
-    (here / "src" / "index.md").write_text("# Results\n\n" + inert(experiments.summary(results)))
+    (here / "src" / "index.md").write_text("# Results\n\n" + inert(recorded.summary(results)))
     settings = 'extensions = ["myst_nb"]\nmyst_enable_extensions = ["dollarmath"]\nsmartquotes = False\n'
     (here / "src" / "conf.py").write_text(settings)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", here / "src", here / "out"]

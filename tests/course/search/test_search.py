@@ -19,10 +19,10 @@ from scipy import stats
 from setclr import data, losses
 from setclr.cli import main
 from setclr.data import ImageSet, patches
-from setclr.experiments.campaigns import campaign
 from setclr.experiments.kinds.image import labelled
 from setclr.recipes import RECIPES
 from setclr_course.search import hyperparameters, searches
+from setclr_course.search.campaigns import campaign
 from setclr_course.search.comparing import means, pairs, read
 from setclr_course.search.hyperparameters import Hyperparameter, grid, hyperparameter, with_value
 from setclr_course.search.hyperparameters import hyperparameter_value as value_of

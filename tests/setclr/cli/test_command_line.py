@@ -23,7 +23,7 @@ from setclr.experiments.run import new_run
 from setclr.recipes import RECIPES
 from setclr.training.interruption import Interrupted
 from setclr_course import run_page
-from setclr_course.papers.collection import PAPERS
+from setclr_course.search import campaigns
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,8 @@ def test_train_then_evaluate_and_record_then_embed_and_export(tmp_path, monkeypa
         assert first["paths"].tolist() == second["paths"].tolist() == ["000.png", "001.png"]
         assert first["features"].shape == (2, 64) and not np.allclose(first["features"], second["features"])
     main(["export", "run", "--out", "e.pt"])
-    assert "conv4, 3 channels" in capsys.readouterr().out and "0.weight" in torch.load("e.pt")
+    assert 'model = setclr.models.encoder("conv4", 3)[0]' in capsys.readouterr().out
+    assert "0.weight" in torch.load("e.pt")["state_dict"]
     Path("photographs", "a.png").write_bytes(b"no image")
     with pytest.raises(ValueError, match=r"a.png is no image"):
         main(["embed", "run", "photographs", "--device", "cpu"])
@@ -77,7 +78,7 @@ def test_recipes_and_data_are_listed_and_data_take_root_and_size(monkeypatch, ca
     main(["recipes", "photo", "groco"])
     assert capsys.readouterr().out.count("\n") == 2
     main(["data"])
-    assert capsys.readouterr().out.split() == [*data.NAMES, *PAPERS.data]
+    assert capsys.readouterr().out.split() == [*data.NAMES, "stereo-patches"]
     asked, load = [], data.load
     monkeypatch.setattr(data, "load", lambda *args: asked.append(args) or load())
     main(["data", "folder:x", "--root", "elsewhere", "--size", "48"])
@@ -150,8 +151,7 @@ def test_whatever_is_typed_wrong_is_named_with_the_nearest(line, message, monkey
 @pytest.mark.parametrize("filter", [[], [""], ["-"], ["@0,1"]])
 def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, monkeypatch, capsys):
     asked = []
-    where = run_page if command == "search" else experiments
-    monkeypatch.setattr(where, command, lambda *given, **_: asked.append(given) or [])
+    monkeypatch.setattr(run_page, command, lambda *given, **_: asked.append(given) or [])
     seeds = 2 if filter == ["@0,1"] else 3
     with pytest.raises(ValueError, match=rf"all {len(RECIPES)}: {seeds * len(RECIPES)} runs; .*add --all"):
         main([command, *filter, "--seeds", "3", "4", "5"])
@@ -163,16 +163,36 @@ def test_all_recipes_are_started_only_when_all_are_asked_for(command, filter, mo
 
 def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked, campaign = [], lambda *given, **named: asked.append((*given, named)) or ["done"]
-    monkeypatch.setattr(experiments, "campaign", campaign)
+    monkeypatch.setattr(run_page, "campaign", campaign)
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
-    main([*words, "--runs", str(tmp_path), "--lr", "0.1", "--compiled", "no"])
+    main(
+        [
+            *words,
+            "--runs",
+            str(tmp_path),
+            "--lr",
+            "0.1",
+            "--compiled",
+            "no",
+            "--labels",
+            "False",
+            "--hidden",
+            "32",
+        ]
+    )
     ((recipes, seeds, runs, results, root, device, pixels, typed, named),) = asked
     assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
-    assert {(one.data, one.lr) for one in recipes.values()} == {("folder:x", 0.1)}
+    assert {(one.data, one.lr, one.hidden) for one in recipes.values()} == {("folder:x", 0.1, 32)}
     assert (seeds, runs, str(results), str(root), device) == ((3, 4), tmp_path, "data/results", "data", None)
     assert pixels == "JPEG q75" and typed.startswith("python -m setclr campaign compare-conv4-i --data")
     assert named == {"protocol": None, "compiled": False}
     assert "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
+    with pytest.raises(ValueError, match="width must be left out for compare-conv4-infonce, .* of images"):
+        main([*words, "--width", "3"])
+    lines = [campaigns.Failure("a-seed0: loss became nan"), "b-seed0: knn 3.0"]
+    monkeypatch.setattr(run_page, "campaign", lambda *_, **__: lines)
+    with pytest.raises(ValueError, match="^1 of 3 runs failed; the lines above say why"):
+        main(words[:1] + ["compare-conv4-infonce", "--seeds", "1", "2", "3"])
 
 
 def raising(error):

@@ -95,7 +95,7 @@ def test_every_wrong_argument_of_load(given, message):
 
 def test_only_stl10_is_trained_on_more_than_its_training_split():
     splits = {name: known(name).pretraining for name in NAMES}
-    assert len(splits) == 12 and splits == dict.fromkeys(splits, "train") | {"stl10": "unlabelled"}
+    assert len(splits) == 11 and splits == dict.fromkeys(splits, "train") | {"stl10": "unlabelled"}
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
@@ -104,7 +104,7 @@ def test_an_entry_names_functions_that_take_what_it_gives_them(name):
     read = resolve_name(f"setclr.data.{this.read}")
     signature(read).bind(*this.of, Path(), "train", **dict.fromkeys(this.takes))
     assert not this.validation or callable(resolve_name(f"setclr.data.{this.validation}"))
-    assert bool(this.mirror) == (name in ("stereo-patches", "pairs:"))
+    assert bool(this.mirror) == (name == "pairs:")
 
 
 @pytest.fixture

@@ -15,11 +15,13 @@ from torch.nn import functional as F
 
 from setclr import InfoNCE, data, evaluation, models, pretrain, views
 from setclr.data import ImageSet, paired, two_views
-from setclr.experiments import campaign, load_run, watch
-from setclr.experiments.records import ours, read_record
+from setclr.experiments import load_run, watch
+from setclr.experiments.records import read_record
 from setclr.recipes import ImageRecipe
 from setclr.seeding import seeded
 from setclr.training import Interrupted
+from setclr_course.search.campaigns import campaign
+from setclr_course.search.recorded import ours
 
 PAIRS = dict(data="stereo-patches", views="matching", layers=1, lr=0.01)
 SHORT = ImageRecipe("InfoNCE(temperature=0.05)", **PAIRS, epochs=2, batch=8)
@@ -235,9 +237,10 @@ def test_a_row_of_table_1_runs_on_stereo_patches_and_is_shown_beside_its_number(
     assert max(rows[: kept.shape[1]]) <= min(rows[kept.shape[1] :]) and validation.shape[1] == 201
     row, recipe = "qare-table1-infonce", replace(SHORT, images=64, epochs=1, batch=32)
     said = list(campaign({row: recipe}, (0,), tmp_path / "runs", tmp_path, tmp_path, device="cpu"))
-    record = read_record(tmp_path / f"{row}-seed0.json")
+    title = f"{row}-stereo-patches-seed0"
+    record = read_record(tmp_path / f"{title}.json")
     assert record.protocol == "qare" and "matching" in record.history[0]
     found = record.accuracy_percent
     assert set(found) == {"raw pixels", "untrained", "trained"} and set(found["trained"]) == {"matching"}
-    assert said == [f"{row}-seed0: matching {found['trained']['matching']:.1f}"]
+    assert said == [f"{title}: matching {found['trained']['matching']:.1f}"]
     assert ours(recipe, [record], "qare").startswith("matching ") and ours(recipe, [record]) == "-"

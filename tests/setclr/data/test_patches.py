@@ -9,11 +9,12 @@ from conftest import numpy_shifted
 
 from setclr import evaluation
 from setclr.data import ImageSet, patches
+from setclr_course.papers import stereo
 
 
 @cache
 def made(kind, split):
-    images, labels, classes = getattr(patches, f"{kind}_patches")(split)
+    images, labels, classes = {"photo": patches.photo_patches, "stereo": stereo.stereo_patches}[kind](split)
     return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), classes)
 
 
@@ -71,7 +72,7 @@ def test_stereo_halves_share_no_pixel_and_no_piece_of_the_scene():
     left, right, disparity = patches.photos.stereo_motorcycle()
     covered = {}
     for split in patches.SPLITS:
-        for view, windows in zip(("left", "right"), patches.stereo_windows(left, disparity, split)):
+        for view, windows in zip(("left", "right"), stereo.stereo_windows(left, disparity, split)):
             shown = np.zeros(disparity.shape, dtype=bool)
             for top, edge, side in windows:
                 assert 16 <= side <= 64 and min(top, edge) >= 0
@@ -96,13 +97,13 @@ def test_hidden_unknown_and_outside_pixels_are_not_seen_by_both():
     disparity[1, 30] = np.inf
     seen = np.ones((3, 40), bool)
     seen[:, :5] = seen[:, 13:18] = seen[1, 30] = False
-    off = patches.seen_by_both(disparity) != seen
+    off = stereo.seen_by_both(disparity) != seen
     assert not off[:, :12].any() and not off[:, 13:18].any() and not off[:, 20:].any()
 
 
 def test_stereo_pairs_lie_by_the_disparity_and_match_by_raw_pixels_only_without_the_alterations():
     left, right, disparity = patches.photos.stereo_motorcycle()
-    rows, columns, matches = patches.stereo_centres(left, disparity, "test").T
+    rows, columns, matches = stereo.stereo_centres(left, disparity, "test").T
     assert np.abs(columns - disparity[rows, columns] - matches).max() <= 0.5
     plain = [[patches.cut(picture, (row - 16, column - 16, 32)) for row, column in zip(rows, where)]
              for picture, where in ((left, columns), (right, matches))]  # fmt: skip

@@ -38,11 +38,11 @@ def test_knn_is_chunked_without_a_trace(monkeypatch, queries, rows):
     (bank, labels), (asked, _) = blobs(50), blobs(30)
     kept = bank.clone()
     assert torch.equal(knn(bank.half(), labels, asked), knn(bank.half().float(), labels, asked))
-    whole, index = knn(bank, labels, asked), neighbours.neighbours(bank, labels, asked, 20)[1]
+    whole, index = knn(bank, labels, asked), neighbours.nearest(bank, asked, 20)[1]
     for name, value in {"SIMILARITIES": queries * rows, "ROWS": rows, "VALUES": 17}.items():
         monkeypatch.setattr(neighbours, name, value)
     assert torch.equal(knn(bank, labels, asked), whole)
-    assert torch.equal(neighbours.neighbours(bank, labels, asked, 20)[1], index) and torch.equal(bank, kept)
+    assert torch.equal(neighbours.nearest(bank, asked, 20)[1], index) and torch.equal(bank, kept)
 
 
 def test_the_probe_of_a_bank_in_parts_is_that_of_the_whole(monkeypatch):

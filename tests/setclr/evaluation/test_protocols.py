@@ -20,7 +20,7 @@ from setclr.evaluation import features, knn, linear_probe, protocols
 from setclr.evaluation.protocols import OWN, OnFeatures
 from setclr.experiments import evaluate, new_run
 from setclr.experiments.kinds.image import labelled
-from setclr.experiments.records import ours, read_records
+from setclr.experiments.records import read_records
 from setclr.recipes import PUBLISHED, RECIPES, ImageRecipe, registry
 from setclr.training.optimisers import LARS
 from setclr.training.source import Batches, Batching
@@ -29,6 +29,7 @@ from setclr_course.papers import probes
 from setclr_course.papers import protocols as of_papers
 from setclr_course.papers.protocols import OnViews
 from setclr_course.run_page.measured import evaluate_all
+from setclr_course.search.recorded import ours
 
 WHOLE = View(scale=(1, 1), ratio=(1, 1), flip=0, jitter_p=0, grey=0)
 PROTOCOLS = protocols.known_protocols()

@@ -15,8 +15,9 @@ from small_runs import FEW, Killed, kill
 import setclr
 from setclr import data, pretrain
 from setclr.cli import commands
-from setclr.experiments import campaigns, records
+from setclr.experiments import records
 from setclr.recipes import RECIPES
+from setclr_course.search import campaigns
 
 TWO = {x: replace(RECIPES[f"compare-conv4-{x}"], epochs=1, batch=32) for x in ("infonce", "iot-rows")}
 ONE = TWO["infonce"]
@@ -159,6 +160,30 @@ def test_a_campaign_does_not_trust_what_was_so_before_it_had_the_lock(tmp_path, 
 
     monkeypatch.setattr(campaigns, "locked", after_the_other)
     assert list(campaign(tmp_path)) == ["a-seed0: recorded before"]
+
+
+def test_runs_on_other_data_have_its_name_and_without_test_data_a_fifth_is_measured_on(tmp_path, monkeypatch):
+    name, load = "photo-infonce", data.load
+    small = replace(RECIPES[name], epochs=1, batch=8)
+    assert campaigns.titled(name, small) == name
+    assert campaigns.titled(name, replace(small, data="folder:else/where/photo-patches/")) == name
+
+    def without_test(_, root, split="train", *more, **named):
+        if split == "test":
+            raise FileNotFoundError("there is no val")
+        return load()
+
+    monkeypatch.setattr(data, "load", without_test)
+    for place in ("one", "two"):
+        (line,) = campaign(tmp_path, {name: replace(small, data=f"folder:x/{place}")})
+        assert line.startswith(f"{name}-{place}-seed0: knn ") and not getattr(line, "failed", False)
+        assert set(records.read_record(tmp_path / f"{name}-{place}-seed0.json").images) == {
+            "train",
+            "held out",
+        }
+    (tmp_path / f"{name}-two-seed0.json").write_text("{}")
+    (line,) = campaign(tmp_path, {name: replace(small, data="folder:x/two")})
+    assert line.failed and line.startswith(f"{name}-two-seed0: ")
 
 
 def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds():

@@ -10,10 +10,11 @@ from conftest import a_record
 from pictures import BROKEN, NO_FILES
 
 from setclr.cli import main
-from setclr.experiments.campaigns import precision_of
-from setclr.experiments.records import OLDER, Record, line_of, ours, read_record, summary
+from setclr.experiments.records import OLDER, Record, read_record
 from setclr.recipes import RECIPES
+from setclr_course.search.campaigns import precision_of
 from setclr_course.search.comparing import read
+from setclr_course.search.recorded import line_of, ours, summary
 from setclr_course.search.searches import chosen
 
 NAME = "compare-photo-infonce"

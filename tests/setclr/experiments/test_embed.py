@@ -1,27 +1,28 @@
 """What comes after training: features of one's own images, and encoders that torchvision and timm load."""
 
 import re
+import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from urllib.error import URLError
 
 import numpy as np
 import pytest
+import safetensors.torch
 import timm
 import torch
 import torchvision
 from conftest import numpy_shifted
 from pictures import DAMAGED
 from PIL import Image
-from torch import nn
 
+import setclr
 from setclr import data
 from setclr.evaluation import features
-from setclr.experiments import embed_folder
+from setclr.experiments import embed_folder, export, new_run, weights
 from setclr.experiments.kinds import image as kind
 from setclr.experiments.kinds.image import side_of
-from setclr.experiments.run import export, new_run
-from setclr.models import encoder
+from setclr.models import ENCODERS
 from setclr.recipes import ImageRecipe
 
 RECIPE = ImageRecipe("InfoNCE()")
@@ -87,42 +88,86 @@ def test_places_and_sizes_that_cannot_be_are_refused(photographs, place, change,
         embed_folder(new_run(replace(RECIPE, data="folder:x"), 3), photographs.parent / place, **change)
 
 
-def trained(folder: Path, name: str, channels: int = 3) -> tuple[nn.Module, dict]:
-    """The encoder of a run, with batch statistics that are no longer those of the start, and its export."""
-    run = new_run(replace(RECIPE, encoder=name), channels)
-    with torch.no_grad():
-        run.encoder(torch.rand(8, channels, 32, 32))
-    run.encoder.eval().to(memory_format=torch.channels_last)
-    export(run, folder / "encoder.pt")
-    return run.encoder, torch.load(folder / "encoder.pt", weights_only=True)
+EXPORTED = [
+    *((name, {}, 3) for name in ENCODERS), ("conv4", {}, 1), ("resnet18-imagenet", {}, 1),
+    ("timm:test_vit", {"view_size": 160}, 1), ("vit-small16-moco", {"view_size": 48}, 3),
+    ("resnet18", {"normalised": "cifar10"}, 3), ("conv4", {"normalised": "image"}, 3),
+]  # fmt: skip
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name, make, side, channels", [
-    ("resnet18", timm.models.resnet18, 32, 3), ("resnet50-imagenet", torchvision.models.resnet50, 32, 3),
-    ("timm:test_vit", partial(timm.create_model, "test_vit", num_classes=0, in_chans=1), 160, 1),
-    ("resnet32", lambda: encoder("resnet32", 1)[0], 32, 1),
-])  # fmt: skip
-def test_torchvision_timm_and_setclr_load_what_is_exported(tmp_path, name, make, side, channels):
-    (ours, state), x, model = trained(tmp_path, name, channels), torch.rand(2, channels, side, side), make()
-    if name == "resnet18":
-        model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        model.maxpool = nn.Identity()
-    missing = model.load_state_dict(state, strict=False)
-    assert missing.missing_keys in ([], ["fc.weight", "fc.bias"]) and not missing.unexpected_keys
-    if missing.missing_keys:
-        model.fc = nn.Identity()
-    torch.testing.assert_close(model.eval()(x), ours(x), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("name, more, channels", EXPORTED)
+def test_the_lines_that_export_prints_give_the_same_features(tmp_path, name, more, channels):
+    """Of an encoder with batch statistics that are no longer those of the start."""
+    run = new_run(replace(RECIPE, encoder=name, **more), channels)
+    side = run.recipe.side
+    run.encoder(torch.rand(8, channels, side, side))
+    run.encoder.eval().to(memory_format=torch.channels_last)
+    lines, x = export(run, tmp_path / "encoder.pt"), torch.rand(2, channels, side, side)
+    exec(lines, at := {"x": x})
+    torch.testing.assert_close(at["features"], run.encoder(x), rtol=1e-5, atol=1e-5)
+    saved = torch.load(tmp_path / "encoder.pt", weights_only=True)
+    assert saved["encoder"] in lines and saved["setclr"] == setclr.__version__
+    assert (saved["side"], saved["normalised"]) == (side, run.recipe.normalised)
 
 
-def test_the_export_in_the_readme_is_loaded_as_it_says(tmp_path, monkeypatch, capsys):
-    page = (Path(__file__).resolve().parents[3] / "site/text/training.md").read_text()
-    (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "encoder.pt" in code)
-    trained(tmp_path, "resnet18-imagenet")
-    monkeypatch.chdir(tmp_path)
-    exec(example, names := {})
-    assert names["missing"].missing_keys == ["fc.weight", "fc.bias"]
-    assert "unexpected_keys=[]" in capsys.readouterr().out
+OURS = new_run(RECIPE, 3).encoder.state_dict()  # by name, as others write it
+WRITTEN = {
+    "plain": OURS,
+    "lightning": {"state_dict": {f"model.backbone.{k}": x for k, x in OURS.items()}, "epoch": 3},
+    "moco": {f"module.encoder_{q}.{name}": x + (q == "k") for name, x in OURS.items() for q in "qk"},
+    "half": {k: x.half() if x.is_floating_point() else x for k, x in OURS.items()},
+    "classifier": OURS | {"fc.weight": torch.ones(10, 64), "fc.bias": torch.ones(10)},
+    "old": {k: x for k, x in OURS.items() if "num_batches" not in k},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.parametrize("ending", [".pt", ".safetensors"])
+def test_weights_as_others_write_them_begin_a_run(tmp_path, how, ending):
+    state, place = WRITTEN[how], tmp_path / f"theirs{ending}"
+    if ending == ".pt":
+        torch.save(state, place)
+    else:
+        safetensors.torch.save_file(dict(state.get("state_dict", state)), place)
+    said = pytest.warns(UserWarning, match="2 entries are not the encoder's: fc.[wb]")
+    with said if how == "classifier" else warnings.catch_warnings():
+        weights.initialise(encoder := new_run(replace(RECIPE, seed=1), 3).encoder, str(place))
+    for key, x in encoder.state_dict().items():
+        torch.testing.assert_close(x, OURS[key], rtol=1e-3, atol=1e-4)
+
+
+def test_weights_that_do_not_fit_are_refused_by_name(tmp_path):
+    encoder = new_run(RECIPE, 3).encoder
+    for state, message in (
+        ({k: x for k, x in OURS.items() if k != "4.weight"}, "must have the encoder's 4.weight .*got no 4.w"),
+        (OURS | {"4.weight": torch.ones(2, 2)}, r"got 4.weight of shape \(2, 2\); give the folder of a run"),
+        ({"other": torch.ones(2)}, "got no 0.weight"),
+    ):
+        torch.save(state, tmp_path / "theirs.pt")
+        with pytest.raises(ValueError, match=message):
+            weights.initialise(encoder, str(tmp_path / "theirs.pt"))
+        assert all(map(torch.equal, encoder.state_dict().values(), OURS.values()))
+    (tmp_path / "bad.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match="bad.safetensors is no safetensors file"):
+        weights.initialise(encoder, str(tmp_path / "bad.safetensors"))
+
+
+def test_pretrained_weights_have_their_librarys_names(monkeypatch):
+    encoder = new_run(replace(RECIPE, encoder="resnet18-imagenet"), 3).encoder
+    make = torchvision.models.get_model
+    monkeypatch.setattr(torchvision.models, "get_model", lambda name, weights: make(name))
+    with pytest.warns(UserWarning, match="2 entries are not the encoder's: fc.weight, fc.bias"):
+        weights.initialise(encoder, "torchvision:resnet18")
+
+    def offline(*_, **__):
+        raise URLError("no route")
+
+    for library, name, function in ((torchvision.models, "torchvision:resnet18", "get_model"),
+                                    (timm, "timm:resnet18", "create_model")):  # fmt: skip
+        monkeypatch.setattr(library, function, offline)
+        with pytest.raises(ConnectionError, match=f"init: the weights of {name} are not there.*give a file"):
+            weights.initialise(encoder, name)
 
 
 def test_what_is_passed_over_is_counted_by_its_kind(photographs):

@@ -21,7 +21,7 @@ from torch_geometric.nn import global_mean_pool
 from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import svm
-from setclr.experiments import Run, campaign, embed_folder, evaluate, load_run, pretrain, summary, watch
+from setclr.experiments import Run, embed_folder, evaluate, load_run, pretrain, watch
 from setclr.experiments.kinds import kind_of
 from setclr.graphs import GraphSet, load_graphs
 from setclr.losses import InfoNCE, SupCon
@@ -29,6 +29,8 @@ from setclr.recipes import GraphRecipe, ImageRecipe, Recipe, VideoRecipe
 from setclr.training import ImageViews, LoaderViews, Machine, Trainer, checkpoint
 from setclr.video import VideoSet
 from setclr.views import preset
+from setclr_course.search.campaigns import campaign
+from setclr_course.search.recorded import summary
 
 INFONCE = "InfoNCE(temperature=0.2)"
 RECIPES: dict[str, Recipe] = {
@@ -177,7 +179,9 @@ def test_a_run_and_its_numbered_checkpoint_are_loaded_exported_and_begin_another
             assert all(map(torch.equal, begun.state_dict().values(), wanted.encoder.state_dict().values()))
     if kind != "video":
         other = {"image": {"encoder": "resnet18"}, "graph": {"width": 8}}[kind]
-        with pytest.raises(ValueError, match="init: .*its encoder does not fit .*; give the folder of a run"):
+        with pytest.raises(
+            ValueError, match="init: .* must have the encoder.s .* of shape .*; give the folder"
+        ):
             pretrain(replace(RECIPES[kind], init=str(out), **other), data=things(kind))
 
 

@@ -8,7 +8,7 @@ import torch
 from every_loss import of_one_image
 from pytorch_metric_learning import losses, miners
 from pytorch_metric_learning.reducers import MeanReducer
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy, logsigmoid, normalize
 
 import setclr
 
@@ -52,6 +52,11 @@ def clip(z1, z2, **_):
     return (cross_entropy(logits, torch.arange(N)) + cross_entropy(logits.T, torch.arange(N))) / 2
 
 
+def siglip(z1, z2, **_):
+    pairs = (2 * torch.eye(N) - 1) * (10 * z1 @ z2.T - 10)
+    return -logsigmoid(pairs).sum() / N
+
+
 def cross_batch(x, y, r, yr, **_):
     """It takes the batch into its memory before it compares."""
     memory = losses.CrossBatchMemory(losses.SupConLoss(0.1), E, memory_size=N + Q)
@@ -78,6 +83,7 @@ WANTED = {row: lambda row=row, **at: eval(row, vars(losses) | at) for row in AS_
     "mocov3_loss_func(q, k, 0.2)": lambda q, k, **_: 0.4 * cross_entropy(q @ k.T / 0.2, torch.arange(N)),
     "ClipLoss()(z1, z2, 1 / 0.07)": clip,
     "nn.Parameter(torch.tensor(1 / 0.07).log())": clip,
+    "SigLipLoss()(z1, z2, torch.tensor(10.0), torch.tensor(-10.0))": siglip,
     "SupConLoss(0.07, base_temperature=0.07)(features, y)": lambda features, y, **_: losses.SupConLoss(0.07)(
         features.flatten(0, 1), y.repeat_interleave(2)),
 }  # fmt: skip

@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from setclr.losses import HCL, AlignUniform, DebiasedInfoNCE, HardNegatives, InfoNCE, InvaSpread, Triplet
+from setclr.losses import (
+    HCL,
+    IOT,
+    LOSSES,
+    AlignUniform,
+    DebiasedInfoNCE,
+    HardNegatives,
+    InfoNCE,
+    InvaSpread,
+    SigLIP,
+    SupCon,
+    Triplet,
+)
 
 GOLDENS = golden("ntxent_mmcl_repo")
 SIZES = dict(V=st.integers(2, 4), N=st.integers(2, 6))
@@ -107,3 +119,76 @@ def test_inva_spread_equals_the_formula(V, N, temperature):
     loss = InvaSpread(temperature)
     assert loss(z).item() == pytest.approx(np.mean(losses), rel=1e-9)
     np.testing.assert_allclose(loss.assignment(z), A.reshape(V * N, V * N), rtol=1e-9, atol=1e-15)
+
+
+@given(N=st.integers(2, 6), temperature=st.floats(0.05, 1), bias=st.floats(-12, 3))
+def test_siglip_equals_open_clips_formula_and_both_numbers_learn(N, temperature, bias):
+    loss, z = SigLIP(temperature, bias).double(), normal(2, N, 5, grad=True)
+    a, b = F.normalize(z, dim=-1)
+    y = 2 * torch.eye(N) - 1
+    learnt = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (temperature, bias)]
+    wanted = -F.logsigmoid(y * (a @ b.T / learnt[0] + learnt[1])).sum() / N
+    close(loss(z), wanted, rel=1e-6)
+    (by_tau, by_bias), (of_log, of_bias) = (
+        torch.autograd.grad(x, at) for x, at in ((wanted, learnt), (loss(z), [*loss.parameters()]))
+    )
+    close(of_log, temperature * by_tau, rel=1e-5, abs=1e-6)
+    close(of_bias, by_bias, rel=1e-5, abs=1e-6)
+    with torch.no_grad():
+        loss.bias.number -= 100  # it has no bounds, and its text has it
+    assert repr(loss).endswith(f"bias={loss.bias.value:.6g})") and loss.bias.value < -50
+
+
+@given(**SIZES, U=st.integers(1, 3), Q=st.integers(0, 3), seed=st.integers(0, 2**31))
+def test_soft_positives_are_a_cross_entropy_with_all_candidates(V, N, U, Q, seed):
+    g = torch.Generator().manual_seed(seed)
+    z, keys, memory = batch(V, N), normal(U, N, 5), normal(Q, 5) if Q else None
+    for candidates, more in ((z, {}), (keys, {"keys": keys})):
+        columns = [candidates.flatten(0, 1), *([memory] if Q else [])]
+        s = F.normalize(z.flatten(0, 1), dim=1) @ F.normalize(torch.cat(columns), dim=1).T / 0.2
+        w = torch.rand(s.shape, generator=g, dtype=torch.float64) * (torch.rand(s.shape, generator=g) < 0.7)
+        w[:, -1], w[:, 0] = 0.1, w[:, 0] + 0.1  # each row has a positive that is not the anchor
+        if not more:  # of views the anchor itself is no candidate
+            s = s.masked_fill(torch.eye(*s.shape, dtype=torch.bool), -torch.inf)
+        counted = w.masked_fill(s.isneginf(), 0)
+        log = s.log_softmax(1).masked_fill(s.isneginf(), 0)
+        wanted = -(counted * log).sum(1) / counted.sum(1)
+        close(SupCon(0.2)(z, memory=memory, positives=w, reduction="none", **more).flatten(), wanted)
+    classes = torch.arange(N) % 2
+    if N > 2:  # an anchor alone in its class in one view would be left out with labels
+        same = (classes.unsqueeze(1) == classes).repeat(V, V)
+        close(SupCon(0.2)(z, positives=3.0 * same), SupCon(0.2)(z, labels=classes))
+
+
+@pytest.mark.parametrize("loss", [kind() for kind in LOSSES if "labels" in kind.takes], ids=repr)
+@pytest.mark.parametrize("V", [1, 2])
+def test_a_batch_of_one_class_is_0_with_a_warning_as_one_of_distinct_classes_is(loss, V):
+    z = normal(V, 4, 5, grad=True)
+    for labels in (torch.ones(4).long(), *([torch.arange(4)] if V == 1 else [])):
+        with pytest.warns(UserWarning, match="no anchor of this batch has both"):
+            vars(loss).pop("_warned", None)
+            value = loss(z, labels=labels)
+        (slope,) = torch.autograd.grad(value, z)
+        assert value == 0 and not slope.any()
+    several = InfoNCE(average="probabilities")
+    assert several(z.detach()[:1], labels=torch.ones(4).long()) == 0
+    flat, y = normal(4, 5), torch.tensor([0, 0, 1, 2])  # two of four are left out
+    kept = InfoNCE()(flat, labels=y, reduction="none")[:2]
+    close(several(flat, labels=y), -(-kept).exp().mean().log())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LOSSES if "memory" in kind.takes])
+def test_one_image_with_a_memory_is_a_batch(kind):
+    """Its loss is what its anchors have in a batch of two whose others are named as no negatives."""
+    a, memory = normal(2, 1, 5, grad=True), normal(7, 5)
+    loss, both = kind(), torch.cat([a, normal(2, 1, 5)], dim=1)
+    if kind not in (SupCon, IOT):  # in which every point is a candidate
+        row, column = torch.arange(4).repeat_interleave(7), torch.arange(4, 11).repeat(4)
+        pairs = (torch.tensor([0, 2]), torch.tensor([2, 0]), row, column)
+        values = loss(both, memory=memory, positives=pairs, reduction="none")
+        close(loss(a, memory=memory, reduction="none"), values[:, :1])
+    (slope,) = torch.autograd.grad(loss(a, memory=memory), a)
+    assert slope.isfinite().all() and slope.any()
+    close(loss.assignment(a, memory=memory).sum(1), torch.ones(2, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"N >= 2 \(with a memory N >= 1\)"):
+        loss(a)

@@ -20,7 +20,7 @@ from torch._inductor.exc import InductorError
 from setclr import data, models, pretrain, views
 from setclr.data import ImageSet
 from setclr.experiments import load_run
-from setclr.losses import GroCo, InfoNCE, SupCon, Supervised
+from setclr.losses import GroCo, InfoNCE, SupCon
 from setclr.training import Batching, ImageViews, LRSchedule, Machine, Trainer
 from setclr.training import trainer as engine
 from setclr.training.checkpoint import HISTORY, Writer, read
@@ -28,6 +28,7 @@ from setclr.training.devices import Precision, has_bf16
 from setclr.training.grad_cache import GradCache
 from setclr.training.source import Batches
 from setclr.views import augmentation
+from setclr_course.papers.supervised import Supervised
 
 CPU, VIEWS = torch.device("cpu"), views.preset("photo")
 PLAIN = replace(SMALL, epochs=1, precision="float32")

@@ -75,6 +75,9 @@ def test_three_steps_are_those_of_the_rules_written_out(recipe):
 
 def test_a_queue_holds_the_latest_keys_in_their_order_and_takes_more_than_it_holds():
     queue, other = Queue(5, 3), Queue(5, 3, seed=1)
+    other.add(torch.eye(3), torch.tensor([4, 5, 6]))
+    other.add(torch.eye(3)[:1])
+    assert other.labels.tolist() == [-1, 4, 5, 6, -1]
     assert torch.equal(queue.keys, Queue(5, 3).keys) and not torch.equal(queue.keys, other.keys)
     torch.testing.assert_close(queue.keys.norm(dim=1), torch.ones(5))
     kept = queue.keys.clone()

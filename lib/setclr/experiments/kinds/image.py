@@ -27,13 +27,13 @@ from setclr.data.photographs import Photographs, decode
 from setclr.data.sets import validation_split
 from setclr.data_sets import FOLDER
 from setclr.evaluation.frozen import features, pixels
-from setclr.evaluation.neighbours import accuracy, check_labels, matching_accuracy, neighbours, vote
+from setclr.evaluation.neighbours import accuracy, check_labels, matching_accuracy, nearest, vote
 from setclr.evaluation.probes import linear_probe
 from setclr.evaluation.protocols import OWN, OnFeatures, Protocol, protocol_named
 from setclr.experiments.kinds import SPLITS
 from setclr.experiments.run import Features, OnEpoch, Run, with_untrained
 from setclr.recipes.image import ImageRecipe
-from setclr.training.source import ImageViews
+from setclr.training.source import ImageViews, check_set
 from setclr.views.pixels import grey
 
 
@@ -49,7 +49,7 @@ def load(recipe: ImageRecipe, root: str | Path) -> ImageSet:
 
 
 def channels(data: ImageSet) -> int:
-    return data.images.shape[1]
+    return check_set(data).images.shape[1]
 
 
 def models(recipe: ImageRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
@@ -219,8 +219,8 @@ def measure(
     embed = embedder(encoder)
     bank, queries = (embed(split.images).to(device) for split in (train, test))
     labels = train.labels.to(device)
-    similarity, nearest = neighbours(bank, labels, queries, max(how.ks))
-    votes = {k: vote(similarity[:, :k], labels[nearest[:, :k]], how.temperature) for k in how.ks}
+    similarity, index = nearest(bank, queries, max(how.ks))
+    votes = {k: vote(similarity[:, :k], labels[index[:, :k]], how.temperature) for k in how.ks}
     numbers = {how.column(k): accuracy(votes[k], test.labels) for k in how.ks}
     for column, probe in how.probes.items() if probed else ():
         if isinstance(probe, OnFeatures):
@@ -229,7 +229,7 @@ def measure(
         ranked = how.probe.ranks(encoder, train, test)
         numbers["linear"] = accuracy(ranked[:, 0], test.labels)
         numbers["linear-top5"] = 100 * float((ranked == test.labels[:, None].cpu()).any(1).float().mean())
-    return Measurements(numbers, votes, nearest, queries)
+    return Measurements(numbers, votes, index, queries)
 
 
 def evaluate_pairs(run: Run, test: ImageSet) -> pd.DataFrame:
@@ -298,9 +298,8 @@ def side_of(run: Run) -> int:
     recipe = run.recipe
     if recipe is None:
         raise ValueError("size must be given: the run has no recipe that would say it; add size=S")
-    side = recipe.view_size or recipe.size or data_of.known(recipe.data).side
-    if side is None:
+    if recipe.side is None:
         what = "a folder" if recipe.data.startswith(FOLDER) else repr(recipe.data)
         unknown = f"the run was trained on {what}, and its recipe does not say how large the images were"
         raise ValueError(f"size must be given: {unknown}; add --size S")
-    return side
+    return recipe.side

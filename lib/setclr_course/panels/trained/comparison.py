@@ -140,8 +140,8 @@ def against_papers(rows: dict[str, str | None], records: Records) -> pd.DataFram
     Args:
         rows: the loss to compare with by the name of the row; None where there is none.
     """
-    from setclr.experiments.records import spread
     from setclr.recipes import PUBLISHED, RECIPES  # built when asked for
+    from setclr_course.search.recorded import spread
 
     lines = {}
     for row, name in rows.items():

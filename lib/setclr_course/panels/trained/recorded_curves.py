@@ -102,7 +102,7 @@ class recorded_curves(Panel):
         return bands
 
     def say(self, values: dict, now: Race) -> str:
-        from setclr.experiments.records import spread  # which needs torch
+        from setclr_course.search.recorded import spread  # which needs torch
 
         k, epoch, last = now.chosen, values["epoch"], self.falls.shape[1]
         means, place = [np.mean(seeds) for seeds in now.seeds], 1 + (now.heights > now.heights[k]).sum()

@@ -1,9 +1,9 @@
 """Campaigns: train, evaluate and record many recipes; a repeated call goes on where the last one stopped."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,22 @@ import pandas as pd
 
 from setclr.data.writing import writable
 from setclr.evaluation.protocols import protocol_named
-from setclr.experiments.kinds import kind_of
+from setclr.experiments.kinds import kind_of, measured_on
 from setclr.experiments.records import counted, library, read_record, record
 from setclr.experiments.run import load_run, of_this_recipe, pretrain, refuse_other_recipe, watch
+from setclr.recipes import RECIPES
 from setclr.recipes.recipe import Recipe
 from setclr.recipes.registry import protocol_of
 from setclr.training.checkpoint import locked
 from setclr.training.devices import choose_device
 
 RECORDED = "recorded before"
+
+
+class Failure(str):
+    """A line about a run that failed."""
+
+    failed = True
 
 
 def campaign(
@@ -35,10 +42,12 @@ def campaign(
     stopped. It may be killed at any moment. The same call then skips recorded runs, resumes unfinished
     ones and does the rest. Several processes may share the work: each skips a run that another process
     is training. A run is also skipped if its record or checkpoint is damaged or belongs to another
-    recipe, and if it diverges; the line says so. If a recipe has the precision "auto", all its seeds
-    take that of its first record.
+    recipe, and if it diverges; the line, a `Failure`, says so. If a recipe has the precision "auto", all
+    its seeds take that of its first record.
 
-    `recipes` are by NAME. A run's record is results/NAME-seedS.json, and its folder is runs/NAME-seedS.
+    `recipes` are by NAME. A run's record is results/NAME-seedS.json, and its folder is runs/NAME-seedS; on
+    other data than those of the recipe of that name it is NAME-DATA-seedS, after the last part of the place.
+    Without test data a fifth of each class stands for them, as in `setclr evaluate`.
     Records keep `pixels`, where the pixels come from, and `command`, which made them. Each run is
     measured by the `protocol`; None: by that of the recipe's name (`recipes.registry.protocol_of`).
     `train` is `pretrain`, or a function with the same arguments. It gets `compiled`: True pays for many
@@ -58,8 +67,11 @@ def campaign(
     library()
 
     def finish(recipe: Recipe, path: Path, out: Path, by: str) -> str:
-        labelled = partial(kind_of(recipe).labelled, recipe, root, by, split)
-        part = {"data": labelled()[0]} if split == "validation" else {}
+        if split == "validation":
+            train_set, test_set = kind_of(recipe).labelled(recipe, root, by, split)
+            part, used = {"data": train_set}, split
+        else:  # before the training, which may take days
+            (train_set, test_set, used, _), part = measured_on(recipe, root, by), {}
         try:
             run = train(recipe, out, on_epoch=watch(recipe, root), **where, **part)
         except FloatingPointError as error:
@@ -67,16 +79,16 @@ def campaign(
                 run = load_run(out)
                 run.encoder.to(choose_device(device))
                 record(path, run, pd.DataFrame(), {}, pixels, command, by, str(error))
-            return str(error)
-        train_set, test_set = labelled()
+            return Failure(error)
         table = kind_of(recipe).evaluate(run, train_set, test_set, protocol=by)
-        record(path, run, table, counted(train_set, test_set, split), pixels, command, by)
+        record(path, run, table, counted(train_set, test_set, used), pixels, command, by)
         return ", ".join(f"{column} {value:.1f}" for column, value in table.loc["trained"].items())
 
     for seed, (name, recipe) in product(seeds, recipes.items()):
-        title, by = f"{name}-seed{seed}", measures[name]
+        known, by = titled(name, recipe), measures[name]
+        title = f"{known}-seed{seed}"
         path, out = results / f"{title}.json", runs / title
-        recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, name))
+        recipe = replace(recipe, seed=seed, precision=precision_of(recipe, results, known))
         with ExitStack() as stack:
             try:
                 if not path.exists():
@@ -87,8 +99,20 @@ def campaign(
             except BlockingIOError as error:
                 line = f"left to another ({error})"
             except ValueError as error:  # another recipe's run, or a damaged one
-                line = str(error)
-            yield f"{title}: {line or finish(recipe, path, out, by)}"
+                line = Failure(error)
+            line = line or finish(recipe, path, out, by)
+            yield type(line)(f"{title}: {line}")
+
+
+def titled(name: str, recipe: Recipe) -> str:
+    """The name, and the data's if these are others than those of the recipe of that name."""
+    place, own = (re.split("[:/]", text.rstrip("/"))[-1] for text in (recipe.data, data_of(name, recipe)))
+    return name if place == own else f"{name}-{place}"
+
+
+def data_of(name: str, recipe: Recipe) -> str:
+    """The data of the recipe of that name; of an unknown name those of this recipe."""
+    return RECIPES[name].data if name in RECIPES else recipe.data
 
 
 def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
@@ -99,10 +123,10 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
         record = read_record(path)
         refuse_other_recipe(path, Recipe.from_dict(record.recipe), recipe, "results", record.precision)
     except ValueError as error:
-        return str(error)
+        return Failure(error)
     if record.protocol != protocol:
         problem = f"measured by another protocol ({record.protocol!r} there, {protocol!r} now)"
-        return f"{path}: holds a run {problem}; choose another results=, or remove it"
+        return Failure(f"{path}: holds a run {problem}; choose another results=, or remove it")
     return RECORDED
 
 

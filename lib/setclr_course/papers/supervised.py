@@ -16,7 +16,7 @@ class Supervised(Objective):
     z (V, N, E) is not normalised: it is the output of a classifier.
 
     >>> import torch
-    >>> from setclr.losses import Supervised
+    >>> from setclr_course.papers.supervised import Supervised
     >>> z, labels = torch.tensor([[[9.0, 0.0], [0.0, 9.0]]]), torch.tensor([0, 1])  # one view, two classes
     >>> round(Supervised()(z, labels).item(), 3)
     0.0
@@ -37,10 +37,9 @@ class Supervised(Objective):
         """
         check_outputs(z)
         labels = checked_labels(labels, z)
-        with torch.autocast(z.device.type, enabled=False):
-            z = z.to(torch.promote_types(z.dtype, torch.float32))
-            weight = None if weight is None else weight.to(z.dtype)
-            return F.cross_entropy(z.flatten(0, 1), labels.repeat(len(z)), weight)
+        z = z.to(torch.promote_types(z.dtype, torch.float32))
+        weight = None if weight is None else weight.to(z.dtype)
+        return F.cross_entropy(z.flatten(0, 1), labels.repeat(len(z)), weight)
 
 
 def check_outputs(z: Tensor) -> None:
