@@ -2,7 +2,7 @@
 // is not in the atlas is not shown as another: the controls go to the nearest one there is, and the sentence says so.
 
 import { distance } from "./paint.js";
-import { opened, row } from "./panel.js";
+import { Front, row } from "./panel.js";
 import { Source, Twin } from "./twin.js";
 
 const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
@@ -48,12 +48,13 @@ class Atlas extends Source {
 
   // To what a click there would choose, if that is what the handle moves; else to the place that the pointer asks for: of the
   // states that these controls lead to, the one in which the handle stands nearest.
-  drag(handle, point, frame, below) {
+  drag(handle, point, stage) {
     const { pool, states } = this.told;
-    const [{ moves }, sets] = [this.seen().scene.handles[handle], below()];
+    const { moves, f } = stage.handle(handle);
+    const sets = stage.found(f.at(point))?.sets || {};
     if (moves.every((name) => name in sets)) return this.set(sets);
     const place = (at) => pool[states[at][1][handle]]?.at;
-    const far = (at) => (place(at) ? distance({ dot: frame.at(place(at)) }, frame.at(point)) : Infinity);
+    const far = (at) => (place(at) ? distance({ dot: f.at(place(at)) }, f.at(point)) : Infinity);
     this.choose(moves.map((name) => this.names.indexOf(name)), far);
   }
 
@@ -88,13 +89,12 @@ async function alive(element, number) {
   if (source.has(asked)) source.go(asked);
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
-  element.replaceChildren();
-  const show = opened(element, told, address, (event, ...where) => {
-    show(source.answered(event, ...where));
+  const panel = new Front(element, told, address, (event, stage) => {
+    panel.show(source.answered(event, stage));
     clearTimeout(noting);
     noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });
-  show(source.shown());
+  panel.show(source.shown());
 }
 
 // A panel wakes when it comes into view, or when the address asks for it.

@@ -51,39 +51,35 @@ export function said(name, text, { right, tolerance, hint, wants, why, mistakes 
 function question(element) {
   const name = `question ${element.dataset.name}: ${element.querySelector("b").textContent}`;
   const buttons = [...element.querySelectorAll('[role="group"] button')];
-  const pick = (button, kept) => {
+  const pick = (button) => {
     const { sign, said: why } = button.dataset;
     for (const other of buttons) other.setAttribute("aria-pressed", other === button);
     element.querySelector(".setclr-said").textContent = `${sign} ${why}`;
-    const folded = element.querySelector("details");
-    if (folded) folded.open = true;
-    if (!kept) keep(name, button.textContent);
+    element.querySelector("details")?.setAttribute("open", "");
+    keep(name, button.textContent);
   };
   for (const button of buttons) {
     button.setAttribute("aria-pressed", "false");
-    button.addEventListener("click", () => pick(button, false));
+    button.addEventListener("click", () => pick(button));
   }
   const before = buttons.find((button) => button.textContent === answers()[name]);
-  if (before) pick(before, true);
+  if (before) pick(before);
 }
 
 function exercise(form) {
   const asked = JSON.parse(form.dataset.asked);
   const name = `exercise ${form.dataset.name}: ${form.dataset.asked}`;
   const field = form.querySelector("input");
-  const show = () => {
-    form.querySelector(".setclr-said").textContent = said(form.dataset.name, field.value, asked);
+  const show = (answer) => {
+    field.value = answer;
+    form.querySelector(".setclr-said").textContent = said(form.dataset.name, answer, asked);
+    keep(name, answer);
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    show();
-    keep(name, field.value);
+    show(field.value);
   });
-  const before = answers()[name];
-  if (before) {
-    field.value = before;
-    show();
-  }
+  if (answers()[name]) show(answers()[name]);
 }
 
 document.querySelectorAll(".setclr-prediction[data-name]").forEach(question);

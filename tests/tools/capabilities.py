@@ -6,6 +6,7 @@ from setclr.losses import LOSSES
 def capabilities() -> str:
     """Markdown table of the inputs that each loss takes, made from the classes."""
     columns = {"more than two views": "views", "`keys`": "keys", "`memory`": "memory", "`labels`": "labels"}
+    columns["weights as `positives`"] = "soft positives"
     named = ("positive_views", "key_gradient")  # by the constructor
     rows = [["loss", *columns, *(f"`{name}`" for name in named)]]
     rows.append(["---", *[":-:"] * (len(rows[0]) - 1)])

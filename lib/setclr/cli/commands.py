@@ -139,6 +139,7 @@ def pretrain(
     from setclr import experiments
     from setclr.recipes.recipe import recipe_class
     from setclr.training.distributed import joined, rank
+    from setclr.training.progress import COLLAPSED
 
     with joined(device) as own, skipped(skip_damaged):
         wanted = recipe_class(fields.kind)(**asdict(fields))
@@ -148,6 +149,8 @@ def pretrain(
         )  # fmt: skip
         if rank() == 0:
             print(run.history.tail(1).to_string(index=False) if run.rows else "no epochs: random weights")
+            if run.rows and run.rows[-1].get("std", 1) < COLLAPSED:
+                print("collapsed: all embeddings are nearly one point; lower lr, or add --last-norm")
 
 
 def campaign(

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from setclr.checks import choice, default_device, integer
 from setclr.data.sets import Images, select
@@ -51,7 +52,8 @@ def features(
     to_cpu = device.type == "cuda" and images.device.type == "cpu"
     mine = select(images, slice(start, start + share)) if start < len(images) else None
     with evaluating(encoder), computing_in(precision, device):
-        for part in () if mine is None else mine.split(batch):
+        parts = () if mine is None else mine.split(batch)
+        for part in tqdm(parts, "features", -(-share // batch), unit="batch", leave=False, delay=2):
             x = part.to(device).float() / 255
             embedded = flat(encoder(x.to(dtype_of(encoder, x))), len(x)).float()
             if not len(rows):

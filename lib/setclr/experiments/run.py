@@ -65,8 +65,9 @@ class Run:
     def history(self) -> pd.DataFrame:
         """A row for each epoch, with the training's numbers.
 
-        Columns: epoch (from 1), loss (its mean), lr, seconds, images_per_s, the loss's learnt parameters
-        if it has any, and what `on_epoch` returned.
+        Columns: epoch (from 1), loss (its mean), lr, seconds, images_per_s, std and rank of the last batch's
+        embeddings (`training.progress.spread`), the loss's learnt parameters if it has any, and what
+        `on_epoch` returned.
         """
         return pd.DataFrame(self.rows)
 
@@ -357,7 +358,7 @@ def refuse_other_recipe(
     there, now = stored.to_dict(), wanted.to_dict()
     if moved and all(":" in data or data.endswith(".pt") for data in (stored.data, wanted.data)):
         del now["data"]  # the trainer compares what they are
-    if is_constant(wanted) and stored.epochs < wanted.epochs:  # the epochs so far are the same
+    if stored.epochs < wanted.epochs and wanted.schedule == wanted.key_schedule == "constant":
         del now["epochs"]
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
@@ -367,8 +368,3 @@ def refuse_other_recipe(
             remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
         problem = f"{out}: holds a run of another recipe ({'; '.join(different)})"
         raise ValueError(f"{problem}; choose another {argument}=, or {remedy}")
-
-
-def is_constant(recipe: Recipe) -> bool:
-    """Whether no setting is a function of the number of epochs."""
-    return (recipe.schedule, recipe.key_schedule) == ("constant", "constant")

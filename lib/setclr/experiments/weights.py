@@ -99,9 +99,9 @@ def export(run: Any, path: str | Path) -> str:
         grid = (side or 224) // 16
         state["pos_embed"] = torch.cat([torch.zeros(1, 384), positions(grid, grid)])[None]
     made = elsewhere(run, side)
-    saved = {"state_dict": state, "encoder": made, "side": side, "normalised": how}
+    about = {"encoder": made, "side": side, "normalised": how, "setclr": setclr.__version__}
     with replacing(Path(path)) as file:
-        torch.save({**saved, "setclr": setclr.__version__}, file)
+        torch.save({"state_dict": state, **about}, file)
     lines = ["import torch", made, f"saved = torch.load({str(path)!r}, weights_only=True)"]
     lines += ['model.load_state_dict(saved["state_dict"])', "model.eval()"]
     if how == "image":

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Sequence
 from importlib.resources import files
 from itertools import chain
@@ -31,9 +32,9 @@ class GraphSet:
     edge_index holds both directions of an edge, PyTorch Geometric's form of undirected edges. A graph
     without edges is allowed: its nodes have no neighbours.
 
-    Raises ValueError, naming the graph, where there are no graphs, only some have a label, or where one
-    has no nodes, another number of features than the first, values that are not finite, edges to nodes that
-    do not exist, or numbers at its edges, which no encoder here would use.
+    A warning says that numbers at edges are not used. Raises ValueError, naming the graph, where there are
+    no graphs, only some have a label, or where one has no nodes, another number of features than the first,
+    values that are not finite, or edges to nodes that do not exist.
     """
 
     def __init__(self, graphs: Sequence[Data], name: str = "graphs"):
@@ -93,7 +94,7 @@ def check_graph(name: str, graph: Data, features: int | None) -> None:
         wanted = f"{name}.edge_index must join nodes 0 to {len(x) - 1}, those of x"
         raise ValueError(f"{wanted}, got {int(outside[0])}; look at how it was made")
     if unused := [key for key in ("edge_attr", "edge_weight") if getattr(graph, key, None) is not None]:
-        raise ValueError(f"{name} has {unused[0]}, which would not be used; delete it to train without")
+        warnings.warn(f"graphs have {unused[0]}, which is not used", stacklevel=3)
 
 
 def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
@@ -101,7 +102,7 @@ def load_graphs(name: str, root: str | Path = "data") -> GraphSet:
 
     - A key of GRAPH_SETS. "mutag" needs no download. The others are text files under
       `root`/tudataset/NAME/raw, and are downloaded if they are missing.
-    - "tu:PATH": a folder with such files of your own, NAME_A.txt, NAME_graph_indicator.txt,
+    - "tu:PATH": a folder with such files of your own in it or below, NAME_A.txt, NAME_graph_indicator.txt,
       NAME_graph_labels.txt and, if nodes have kinds, NAME_node_labels.txt.
     - "PATH.pt": what torch.save wrote of a list of dicts of tensors: x (n, F) floating, edge_index (2, m)
       int64 with both directions of each edge, and y (1,) int64, or none in any.
@@ -165,14 +166,14 @@ def collected(name: str, folder: Path) -> list[Data]:
 
 def own_tu_graphs(folder: Path) -> GraphSet:
     """The set whose text files lie in that folder. Raises as `load_graphs` does."""
-    edge_files = sorted(folder.glob("*_A.txt"))
+    edge_files = sorted(folder.rglob("*_A.txt"))
     if len(edge_files) != 1:
-        wanted = f"{folder} must hold one file NAME_A.txt, got {len(edge_files)}"
+        wanted = f"{folder} must hold one file NAME_A.txt, in it or below, got {len(edge_files)}"
         raise FileNotFoundError(f"{wanted}; give the folder of one set in the TU collection's form")
-    name = edge_files[0].name.removesuffix("_A.txt")
+    name, folder = edge_files[0].name.removesuffix("_A.txt"), edge_files[0].parent
     for part in ("edge_labels", "edge_attributes", "node_attributes", "graph_attributes"):
         if (unused := folder / f"{name}_{part}.txt").exists():
-            raise ValueError(f"{unused} would not be used; move it away to train without these numbers")
+            warnings.warn(f"{unused} is not used", stacklevel=2)
     try:
         return GraphSet(tu_graphs(folder, name), name)
     except (OSError, ValueError) as error:

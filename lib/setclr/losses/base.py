@@ -108,7 +108,7 @@ class Objective(StrictArguments):
         return False
 
     def task(self, trainer: Any) -> Any:
-        """What a Trainer does for this loss, a `training.trainer.Task`; None: it gives labels if asked to."""
+        """What a Trainer does for this loss, a `training.task.Task`; None: it gives labels if asked to."""
         return None
 
     def __repr__(self) -> str:

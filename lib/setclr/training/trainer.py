@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from setclr import views
 from setclr.checks import default_device, folder, integer
 from setclr.losses import check_labels, objective
 from setclr.losses.temperature import learnt_numbers
 from setclr.seeding import generator_of, seeded_globals
-from setclr.training import checkpoint, devices, distributed
+from setclr.training import checkpoint, devices, distributed, progress
 from setclr.training import source as sources
 from setclr.training.devices import Machine
 from setclr.training.distributed import rank, world
@@ -27,42 +26,12 @@ from setclr.training.interruption import Interrupted, asked_to_stop
 from setclr.training.momentum import Keys, MomentumEncoder
 from setclr.training.optimisers import LRSchedule, check_optimiser, make_optimiser
 from setclr.training.source import Batches, Batching, Source
-from setclr.views.numbers import sent
+from setclr.training.task import Task
 
 DIVERGED = "the {} became {} at step {}; lower lr or lengthen the warm-up"
 NO_SETTINGS = ("params", "lr", "fused", "foreach", "capturable")  # in an optimiser's groups
 CHECK_EVERY = 10  # steps between checks of the losses; reading a value makes a GPU wait
 CHECKPOINT_SECONDS = 600.0  # between checkpoints
-
-
-class Task:
-    """What a Trainer does for its loss beside steps: it gives the labels, if they are asked for.
-
-    A loss that needs more makes a Task of its own by `Objective.task`. `encoder` is the Trainer's, or a
-    module around it.
-    """
-
-    def __init__(self, trainer: "Trainer"):
-        self.trainer, self.encoder = trainer, trainer.encoder
-
-    def begin(self, epoch: int, fresh: bool) -> None:
-        """Called before each epoch. It is not `fresh` if training resumes within it."""
-
-    def prepare(self, views: list[Group]) -> list[Group]:
-        """The encoder's inputs, made from the views of a step."""
-        return views
-
-    def arguments_at(self, indices: Tensor) -> dict[str, Tensor]:
-        """The loss's arguments beside z, of a whole batch, which consists of the things of these indices."""
-        trainer = self.trainer
-        return {"labels": sent(trainer.source.labels[indices], trainer.device)} if trainer.labels else {}
-
-    def state(self) -> Tensor | None:
-        """What an epoch needs to be resumed."""
-        return None
-
-    def restore(self, state: Tensor | None) -> None:
-        """Take back what `state` gave. Raises ValueError if it does not fit."""
 
 
 class Trainer:
@@ -145,6 +114,7 @@ class Trainer:
         few = min(8, max(1, (os.cpu_count() or 1) - 1))
         self.workers = few if machine.workers is None else machine.workers
         self.values: list[Tensor] = []  # the losses of this epoch so far
+        self.embedded = torch.empty(0)  # the embeddings of the last batch
         self.checked = math.nan  # the last loss that was looked at
         self.not_finite = self._not_finite()  # where weights began so, on purpose
         self.rows: list[dict] = []  # the history, a row for each epoch
@@ -195,12 +165,14 @@ class Trainer:
                 with distributed.alone():
                     on_epoch(self)
             stack.callback(lambda: getattr(self.view_batches, "close", int)())  # and the processes that read
-            signals, bar = stack.enter_context(asked_to_stop()), stack.enter_context(self._progress_bar())
+            about_it = self.epochs * self.steps, self.step, self._title(), rank() == 0
+            bar, signals = map(stack.enter_context, (progress.bar(*about_it), asked_to_stop()))
             while not self.finished:
                 if before_epoch:
                     before_epoch(self.step // self.steps)
                 for _ in self.epoch():
                     bar.update()
+                    bar.set_description(self._title(), refresh=False)
                     if self.losses_checked:
                         bar.set_postfix(self.progress())
                     agree = world() == 1 or self.losses_checked  # many processes, when they wait anyway
@@ -233,10 +205,9 @@ class Trainer:
         distributed.from_first(lambda: writer.prepare(self.rows))
         return writer if rank() == 0 else None
 
-    def _progress_bar(self) -> tqdm:
-        total = self.epochs * self.steps
-        silent = {"disable": True} if rank() or not total else {}  # else not set, so that TQDM_DISABLE works
-        return tqdm(total=total, initial=self.step, desc=type(self.loss).__name__, unit="step", **silent)
+    def _title(self) -> str:
+        epoch = min(self.step // self.steps + 1, self.epochs)
+        return f"{self.loss._get_name()}, epoch {epoch} of {self.epochs}"
 
     def _end_epoch(self, out: Path | None, on_epoch: Callable[["Trainer"], dict | None] | None) -> None:
         """Add the epoch's row to the history, with what `on_epoch` returns."""
@@ -250,6 +221,8 @@ class Trainer:
         self.watched = watched or self.watched
         if out:
             checkpoint.write_history(out, self.rows)
+        if progress.logged():
+            progress.tell(row, self.epochs)
 
     def _write_if_due(self, writer: checkpoint.Writer, last: bool, *copies: str) -> None:
         """Begin a checkpoint if it is the `last`, if ten minutes have passed, or for `copies`.
@@ -388,6 +361,7 @@ class Trainer:
         row = {"epoch": self.step // self.steps, "loss": float(torch.stack(self.values).mean())}
         row |= {"lr": self.optimiser.param_groups[0]["lr"], "seconds": round(self.seconds, 3)}
         row[f"{self.things}_per_s"] = round(self.batches.images / self.seconds)
+        row |= progress.spread(self.embedded)
         row |= learnt_numbers(self.loss)
         self.rows.append(row)
         self.values, self.seconds = [], 0.0
@@ -420,6 +394,7 @@ class Trainer:
         """The loss of the whole batch: of this process's embeddings z (V, n, E) and those of all others."""
         if self.device.type == "cpu" and not z.isfinite().all():  # a compiled loss cannot check this
             raise FloatingPointError(DIVERGED.format("embeddings", "NaN or inf", self.step))
+        self.embedded = z.detach()
         return self.loss(distributed.gather_alike(z), **more)
 
     def _view_batches(self) -> Iterator[list[Group]]:

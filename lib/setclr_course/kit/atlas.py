@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from setclr_course.kit.cast import kept
 from setclr_course.kit.controls import Options
 from setclr_course.kit.front import joined
 from setclr_course.kit.handles import Handle
-from setclr_course.kit.scene import Page
 
 STOPS, SIDE, FEW, MOST = 31, 9, 5, 1200
 
@@ -118,12 +116,13 @@ def at_stops(panel: Any, name: str, numbers: Iterable[int]) -> dict[str, Any]:
 
 def told_of_twin(panel: Any) -> dict[str, Any]:
     """What the front end needs to answer by the panel's `twin`: its code as one module, all stops of the
-    knobs, the names of the `cast`'s pictures. The twin is the file beside the panel's own in which it is
-    written a second time in JavaScript; a panel without one, such as one of a notebook, gets nothing."""
+    knobs, and plots and handles as they are now, of which the twin says what changes. The twin is the file
+    beside the panel's own in which that is written a second time in JavaScript; a panel without one, such as
+    one of a notebook, gets nothing."""
     kind = type(panel)
     file = Path(getattr(sys.modules[kind.__module__], "__file__", __file__)).with_name(f"{kind.__name__}.js")
     if not file.exists():
         return {}
     knobs = {name: at_stops(panel, name, range(knob.stops)) for name, knob in panel.knobs.items()}
-    faces = [[Page([]).picture(face) for face in row] for row in kept()]
-    return {"twin": joined(file), "knobs": knobs, "cast": faces}
+    about = {"plots": panel.scene["plots"], "handles": panel.scene["handles"]}
+    return {"twin": joined(file), "knobs": knobs, **about}

@@ -1,5 +1,17 @@
 // The inner problems of inner.py, for twins.
+export const range = (n) => Array.from({ length: n }, (_, k) => k);
 export const sum = (x) => x.reduce((a, b) => a + b, 0);
+export const sums = (x) => x.map((_, k) => sum(x.slice(0, k + 1))); // from the first on
+export const dot = (x, y) => sum(x.map((value, k) => value * y[k]));
+export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+export const transposed = (table) => table[0].map((_, j) => table.map((row) => row[j]));
+export const unit = (degrees) => [Math.cos, Math.sin].map((way) => way((degrees * Math.PI) / 180));
+
+// All orders of some things.
+export function orders(x) {
+  if (!x.length) return [[]];
+  return x.flatMap((first) => orders(x.filter((other) => other !== first)).map((rest) => [first, ...rest]));
+}
 
 export function softmax(x, temperature = 1) {
   const top = Math.max(...x);
@@ -22,8 +34,8 @@ export function sparsemax(x) {
 
 export const swapped = (excess) => Math.atan(excess) / Math.PI + 0.5;
 
-// The odd-even network on x: P of the sorted values P x.
-function sortSoftly(x, beta) {
+// How likely each of x is the largest: the last row of P, where P x is what the odd-even network makes of x.
+export function topProbability(x, beta) {
   const values = [...x];
   const P = x.map((_, i) => x.map((_, j) => Number(i === j)));
   for (let layer = 0; layer < x.length; layer += 1) {
@@ -32,28 +44,24 @@ function sortSoftly(x, beta) {
       const mixed = (one, two) => [one + q * (two - one), two + q * (one - two)];
       [values[low], values[low + 1]] = mixed(values[low], values[low + 1]);
       const rows = P[low].map((upper, j) => mixed(upper, P[low + 1][j]));
-      [P[low], P[low + 1]] = [rows.map(([upper]) => upper), rows.map(([, lower]) => lower)];
+      [P[low], P[low + 1]] = transposed(rows);
     }
   }
-  return P;
+  return P.at(-1);
 }
 
-// How likely each of x is the largest.
-export const topProbability = (x, beta) => sortSoftly(x, beta).at(-1);
+export const scaledRows = (T) => T.map((row) => row.map((share) => share / sum(row)));
+export const scaledColumns = (T) => transposed(scaledRows(transposed(T)));
 
 // Shares exp(−cost / ε) whose total is right, then scaled in turn so often.
 export function scaled(cost, epsilon, presses, first = "columns") {
-  const n = cost.length;
-  const logSum = (x) => Math.max(...x) + Math.log(sum(x.map((value) => Math.exp(value - Math.max(...x)))));
-  let T = cost.map((row) => row.map((value) => -value / epsilon));
-  const all = logSum(T.flat()) - Math.log(n);
-  T = T.map((row) => row.map((value) => value - all));
+  const powers = cost.map((row) => row.map((value) => Math.exp(-value / epsilon)));
+  const share = sum(powers.flat()) / cost.length;
+  let T = powers.map((row) => row.map((power) => power / share));
   for (let press = 0; press < presses; press += 1) {
-    const rows = (press + (first === "rows")) % 2;
-    const sums = rows ? T.map(logSum) : T[0].map((_, j) => logSum(T.map((row) => row[j])));
-    T = T.map((row, i) => row.map((value, j) => value - sums[rows ? i : j]));
+    T = (press + (first === "rows")) % 2 ? scaledRows(T) : scaledColumns(T);
   }
-  return T.map((row) => row.map(Math.exp));
+  return T;
 }
 
 // Places that are at least `gap` apart, from low to high, in the same order, as near to the given ones as can be.
@@ -64,25 +72,19 @@ export function spread(places, gap, low = -Infinity, high = Infinity) {
   const apart = [];
   order.forEach((i, k) => {
     const most = order.slice(0, k + 1).map((_, a) => Math.min(...order.slice(k).map((_, b) => mean(a, k + b))));
-    const at = Math.min(Math.max(Math.max(...most), low), high - gap * (order.length - 1));
-    apart[i] = at + gap * k;
+    apart[i] = clamp(Math.max(...most), low, high - gap * (order.length - 1)) + gap * k;
   });
   return apart;
 }
 
-export const dot = (x, y) => sum(x.map((value, k) => value * y[k]));
-
-// x of A x = b, by Gauss.
+// x of A x = b by Gauss, for a positive definite A.
 function solved(A, b) {
   const rows = A.map((row, i) => [...row, b[i]]);
   rows.forEach((_, k) => {
-    let top = k;
-    for (let i = k + 1; i < rows.length; i += 1) if (Math.abs(rows[i][k]) > Math.abs(rows[top][k])) top = i;
-    [rows[k], rows[top]] = [rows[top], rows[k]];
-    for (let i = 0; i < rows.length; i += 1) {
-      const by = rows[i][k] / rows[k][k];
-      if (i !== k) rows[i] = rows[i].map((value, j) => value - by * rows[k][j]);
-    }
+    rows.forEach((row, i) => {
+      const by = row[k] / rows[k][k];
+      if (i !== k) rows[i] = row.map((value, j) => value - by * rows[k][j]);
+    });
   });
   return rows.map((row, k) => row.at(-1) / row[k]);
 }
@@ -91,8 +93,8 @@ function solved(A, b) {
 export function dual(K, C = Infinity, ridge = 0.1) {
   const k = K.slice(1).map((row) => row[0]);
   const delta = k.map((a, i) => k.map((b, j) => K[0][0] + K[i + 1][j + 1] + (i === j) * ridge - a - b));
-  let place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
-  for (let [fewest, patience] = [k.length + 1, 3]; ; ) {
+  const place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
+  for (;;) {
     const free = k.map((_, i) => i).filter((i) => place[i] === "free");
     const alpha = place.map((at) => (at === "C" && C < Infinity ? C : 0));
     const rest = free.map((i) => 2 - dot(delta[i], alpha));
@@ -102,10 +104,8 @@ export function dual(K, C = Infinity, ridge = 0.1) {
       if (at === "free") return alpha[i] < 0 ? "0" : alpha[i] > C ? "C" : at;
       return (at === "0" ? slope < -1e-12 : slope > 1e-12) ? "free" : at;
     });
-    const wrong = k.map((_, i) => i).filter((i) => next[i] !== place[i]);
-    if (!wrong.length) return alpha;
-    const all = wrong.length < fewest || patience > 0;
-    [fewest, patience] = wrong.length < fewest ? [wrong.length, 3] : [fewest, Math.max(patience - 1, 0)];
-    place = all ? next : place.map((at, i) => (i === wrong.at(-1) ? next[i] : at)); // one at a time ends, always
+    const wrong = next.findLastIndex((at, i) => at !== place[i]);
+    if (wrong < 0) return alpha;
+    place[wrong] = next[wrong]; // one at a time, always the last: that ends
   }
 }

@@ -1,11 +1,11 @@
 // Losses of losses.py, for twins: what a loss gives every pair of points, and its slope.
-import { dot, dual, level, softmax, sum, topProbability } from "./inner.js";
+import { dot, dual, orders, softmax, sparsemax, sum, topProbability, transposed } from "./inner.js";
+import { scaledColumns, scaledRows } from "./inner.js";
 
 const SMALL = 1e-5;
 const table = (S, see) => S.map((row, a) => row.map((s, b) => see(s, a, b)));
 const partner = (S, a) => (a + S.length / 2) % S.length;
 const others = (S) => table(S, (s, a, b) => (a === b ? -Infinity : s));
-const transposed = (S) => S[0].map((_, b) => S.map((row) => row[b]));
 const pulled = (shares, by = 1) => {
   const slope = table(shares, (p, a, b) => (p - (b === partner(shares, a))) / (by * shares.length));
   return { shares, slope };
@@ -21,7 +21,7 @@ export const infoNce = (S, tau) => pulled(others(S).map((row) => softmax(row, ta
 
 export function sparseClr(S, margin) {
   const near = table(others(S), (s, a, b) => s - margin * (b === partner(S, a)));
-  return pulled(near.map((row) => row.map((s) => Math.max(0, s - level(row)))));
+  return pulled(near.map((row) => sparsemax(row)));
 }
 
 // Of two that are as near, the first counts as nearer.
@@ -50,9 +50,8 @@ function wrongOrder(x, beta) {
 export function iotBoth(S, epsilon, rounds) {
   let T = table(others(S), (s) => Math.exp((s - 1) / epsilon));
   const steps = Array.from({ length: rounds }, () => {
-    const sums = transposed(T).map(sum);
-    const columns = table(T, (share, _, b) => share / sums[b]);
-    T = columns.map((row) => row.map((share) => share / sum(row)));
+    const columns = scaledColumns(T);
+    T = scaledRows(columns);
     return [columns, T];
   });
   let slope = table(S, (_, a, b) => -(b === partner(S, a)));
@@ -75,7 +74,6 @@ export function linearAssignment(S, tau) {
   every.forEach((matching, k) => matching.forEach((b, a) => (shares[a][n + b] += weights[k])));
   return pulled(table(shares, (share, a, b) => (a < n ? share : shares[b][a])));
 }
-const orders = (x) => (x.length ? x.flatMap((a) => orders(x.filter((b) => b !== a)).map((rest) => [a, ...rest])) : [[]]);
 
 export function mmcl(S, bandwidth) {
   const K = table(S, (s) => Math.exp((s - 1) / bandwidth));

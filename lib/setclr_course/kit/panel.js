@@ -142,9 +142,67 @@ export function row(el, told, address) {
   }
 }
 
+// A panel in an element of the page. `ask(event, stage)` is called with what the reader does; `show` shows the answer.
+export class Front {
+  grips = {};
+
+  view = Math.random().toString(36).slice(2, 8);
+
+  sent = 0;
+
+  constructor(el, told, address, ask) {
+    this.ask = ask;
+    el.replaceChildren();
+    const parent = made("div", "setclr-scene", el, { onkeydown: (key) => key.stopPropagation() });
+    parent.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
+    this.stage = new Stage(parent, told, address, () => this.place());
+    this.sentence = made("p", "setclr-sentence", parent, { ariaLive: "polite" });
+    this.controls = controlsOf(told, parent, this.send);
+    this.bar = made("div", "setclr-bar", parent);
+    this.lightsOut = lights(this);
+    this.play = told.play ? player(told.play, told.knobs[told.play].label, this) : () => {};
+    for (const [label, why] of Object.entries(told.buttons)) this.press(label, why, () => this.send({ button: label }));
+    this.press("↺ reset", "back to where the page opened it", () => {
+      this.play(false);
+      this.send({ reset: true });
+    });
+  }
+
+  // Every handle has its grip, where it is now.
+  place() {
+    const names = Object.keys({ ...this.grips, ...this.stage.scene.handles });
+    for (const name of names) (this.grips[name] ??= grip(name, this)).place();
+  }
+
+  dragged = () => Object.values(this.grips).some((one) => one.held());
+
+  press = (textContent, title, onclick) =>
+    made("button", "setclr-press", this.bar, { type: "button", textContent, title, onclick });
+
+  // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing
+  // lags behind.
+  send = (event) => {
+    this.stage.element.ariaBusy = "true";
+    this.sent += 1;
+    this.ask({ ...event, event: `${this.view}:${this.sent}` }, this.stage);
+  };
+
+  show({ scene, sentence, failed, event, stops, words }) {
+    this.stage.glide(scene, this.dragged);
+    this.lightsOut();
+    this.sentence.textContent = sentence;
+    this.sentence.classList.toggle("setclr-failed", failed);
+    if (event === `${this.view}:${this.sent}`) this.stage.element.ariaBusy = "false";
+    if (this.stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
+    Object.values(this.controls).forEach((one, k) => one.show(stops[k], words[k]));
+    this.play();
+  }
+}
+
 // A handle of a panel: a button where its point is, which the pointer drags and the arrow keys move.
 function grip(name, { stage, controls, send }) {
-  const button = made("button", "setclr-handle", stage.element, { type: "button", ariaRoleDescription: "point that can be moved" });
+  const about = { type: "button", ariaRoleDescription: "point that can be moved" };
+  const button = made("button", "setclr-handle", stage.element, about);
   button.dataset.name = name;
   let hold = null; // from the pointer to the middle of the button, while it is dragged
   function place() {
@@ -166,7 +224,7 @@ function grip(name, { stage, controls, send }) {
     const to = nearest(handle, [u + hold[0], v + hold[1]]);
     put(button, to);
     const [x, y] = handle.f.point(to);
-    send({ handle: name, x, y }, handle.f, () => stage.found(to)?.sets || {});
+    send({ handle: name, x, y });
   });
   button.addEventListener("lostpointercapture", () => {
     hold = null;
@@ -179,15 +237,15 @@ function grip(name, { stage, controls, send }) {
     const { f, way, step, moves, at: [x, y] } = stage.handle(name);
     const turned = ["plane", "y"].includes(way[0]) && f.sy < 0 ? -1 : 1; // where y runs downwards
     const [right, up] = STEPS[key.key].map((n, k) => n * (key.shiftKey ? 5 : 1) * (k ? turned : 1));
-    if (step) return send({ handle: name, x: x + step * right, y: y + step * up }, f, () => ({}));
+    if (step) return send({ handle: name, x: x + step * right, y: y + step * up });
     const steps = moves.length === 2 ? [right, up] : [right + up];
     send({ set: Object.fromEntries(steps.map((by, k) => [moves[k], controls[moves[k]].stepped(by)])) });
   });
   return { place, held: () => hold };
 }
 
-// Pointing at a mark of a link lights up all marks of that link, and shows what it says; a click sets what it sets. Returns what
-// puts the lights out.
+// Pointing at a mark of a link lights up all marks of that link, and shows what it says; a click sets what it
+// sets. Returns what puts the lights out.
 function lights({ stage, send, dragged }) {
   const lit = svg("svg", { class: "setclr-lights" }, stage.element);
   const tip = made("div", "setclr-tip", stage.element, { hidden: true });
@@ -217,18 +275,17 @@ function lights({ stage, send, dragged }) {
   return out;
 }
 
-// The button that plays a slider: a step after each answer; one step a click where the reader wants less motion. Returns what
-// goes on after an answer, if it plays; told `false`, it stops.
+// The button that plays a slider: a step after each answer; one step a click where the reader wants less motion.
+// Returns what goes on after an answer, if it plays; told `false`, it stops.
 function player(name, label, { controls, send, press }) {
+  const { track, stepped } = controls[name];
   let [playing, later] = [false, 0];
   const button = press("", "", () => (playing ? goOn(false) : step()));
   function step() {
-    const { track, stepped } = controls[name];
     playing = true;
     send({ set: { [name]: stepped(track.value === track.max ? -track.max : 1) } });
   }
   function goOn(on = playing) {
-    const { track } = controls[name];
     playing = on && !still() && track.value !== track.max;
     button.textContent = `${playing ? "❚❚" : "▶"} ${label}`;
     clearTimeout(later);
@@ -242,55 +299,12 @@ function controlsOf({ knobs, in_sight: few }, parent, send) {
   const row = made("div", "setclr-knobs", parent);
   const more = Object.values(knobs).slice(few).map((knob) => knob.label).join(" · ");
   const folded = made("details", "setclr-more", parent, { hidden: !more });
-  made("summary", "", folded, { textContent: `more knobs: ${more.length > 90 ? `${more.slice(0, 85)} …` : more}` });
-  const below = ([name, knob], k) => [name, control(knob, k < few ? row : folded, (stop) => send({ set: { [name]: stop } }))];
-  return Object.fromEntries(Object.entries(knobs).map(below));
-}
-
-// A panel in an element of the page. `ask(event, frame, below)` is called with what the reader does. Where that is to put a
-// handle somewhere, `frame` is that of its plot, and `below()` what a click there would set. Returns what shows the answer.
-export function opened(el, told, address, ask) {
-  const parent = made("div", "setclr-scene", el);
-  parent.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
-  parent.addEventListener("keydown", (key) => key.stopPropagation());
-  const grips = {};
-  const stage = new Stage(parent, told, address, () => {
-    for (const name in { ...grips, ...stage.scene.handles }) (grips[name] ??= grip(name, panel)).place();
-  });
-  const sentence = made("p", "setclr-sentence", parent, { ariaLive: "polite" });
-
-  // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing lags behind.
-  const view = Math.random().toString(36).slice(2, 8);
-  let sent = 0;
-  function send(event, ...where) {
-    stage.element.ariaBusy = "true";
-    sent += 1;
-    ask({ ...event, event: `${view}:${sent}` }, ...where);
-  }
-  const dragged = () => Object.values(grips).some((one) => one.held());
-  const controls = controlsOf(told, parent, send);
-  const bar = made("div", "setclr-bar", parent);
-  const press = (label, why, onclick) =>
-    made("button", "setclr-press", bar, { type: "button", textContent: label, title: why, onclick });
-  const panel = { stage, controls, send, dragged, press };
-  const out = lights(panel);
-  const play = told.play && player(told.play, told.knobs[told.play].label, panel);
-  for (const [label, why] of Object.entries(told.buttons)) press(label, why, () => send({ button: label }));
-  press("↺ reset", "back to where the page opened it", () => {
-    if (play) play(false);
-    send({ reset: true });
-  });
-
-  return function show(shown) {
-    stage.glide(shown.scene, dragged);
-    out();
-    sentence.textContent = shown.sentence;
-    sentence.classList.toggle("setclr-failed", shown.failed);
-    if (shown.event === `${view}:${sent}`) stage.element.ariaBusy = "false";
-    if (stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
-    Object.values(controls).forEach((one, k) => one.show(shown.stops[k], shown.words[k]));
-    if (play) play();
-  };
+  const short = more.length > 90 ? `${more.slice(0, 85)} …` : more;
+  made("summary", "", folded, { textContent: `more knobs: ${short}` });
+  return Object.fromEntries(Object.entries(knobs).map(([name, knob], k) => {
+    const move = (stop) => send({ set: { [name]: stop } });
+    return [name, control(knob, k < few ? row : folded, move)];
+  }));
 }
 
 // One control below the picture. Its `track` is at its stop, also where names are shown instead; `stepped` moves it on.
@@ -320,42 +334,42 @@ function control({ label, stops, marks, names }, parent, move) {
   return { track, stepped, show };
 }
 
-// The kernel's side is an anywidget model. A panel with a twin answers at once, even while the kernel is busy or far away; the
-// kernel is told where the controls came to rest, and has the last word.
+// The kernel's side is an anywidget model. A panel with a twin answers at once, even while the kernel is busy or far
+// away; the kernel is told where the controls came to rest, and has the last word.
 function render({ model, el }) {
   const [told, address] = [model.get("told"), (name) => model.get("pictures")[name]];
   if (told.columns) return row(el, told, address);
-  const shown = () => JSON.parse(model.get("shown"));
+  const answer = () => JSON.parse(model.get("shown"));
   let [twin, asked, next, resting] = [null, "", 0, 0]; // `asked`: the event that the kernel has to answer, if any
   const tell = (event) => {
     model.set("moved", event);
     model.save_changes();
   };
-  const show = opened(el, told, address, (event, ...where) => {
+  const panel = new Front(el, told, address, (event) => {
     clearTimeout(resting);
     asked = event.event;
     if (!twin || event.reset) return tell(event);
-    show(twin.answered(event, ...where));
+    panel.show(twin.answered(event));
     resting = setTimeout(() => tell({ event: asked, values: twin.news() }), REST);
   });
-  function answer() {
-    const now = shown();
+  function show() {
+    const now = answer();
     if (twin && asked && now.event !== asked) return; // the reader has moved on since
     asked = "";
     twin?.follow(now);
-    show(now);
+    panel.show(now);
   }
   // What waits for this answer is sent before it is painted, so that kernel and browser work at the same time.
   const answered = () => {
     cancelAnimationFrame(next);
-    next = requestAnimationFrame(answer);
+    next = requestAnimationFrame(show);
   };
   model.on("change:shown", answered);
-  show(shown());
+  show();
   if (told.twin) {
     moduleOf(told.twin).then((module) => {
       twin = new Twin({ ...told, twin: module });
-      twin.follow(shown());
+      twin.follow(answer());
     });
   }
   return () => model.off("change:shown", answered);

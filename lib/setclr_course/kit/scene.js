@@ -1,15 +1,15 @@
-// The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel (a twin).
-// A twin exports seen(values, cast) -> { scene, sentence, ways }: what Panel.seen gives, and for handles with a `to` of
-// their own that function.
-export const [INK, WHITE, GREY, DUSK, PALE] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cccccc"];
+// The marks of scene.py, for a panel that is written a second time in JavaScript and so moves without a kernel
+// (a twin). A twin exports draw(page, values), which fills the page and returns the sentence below it.
+export const [INK, WHITE, GREY, DUSK, MIST] = ["#222222", "#ffffff", "#8a8a8a", "#555555", "#cfe6f6"];
 export const [BLUE, VERMILION, GREEN, PURPLE] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 export const [ORANGE, SKY, BLACK, YELLOW] = ["#e69f00", "#56b4e9", "#000000", "#f0e442"];
-export const [OCHRE, PINE, MIST] = ["#9a6a00", "#00734f", "#cfe6f6"];
 export const FIELD = ["#f3c9a3", "#fbead9", "#deebf5", "#a9cbe6"]; // vermilion to blue, pale: the four bands of a machine
-export const OF_LOSS = {
-  InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, QARe: PURPLE, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION,
-};
 export const NAMES = ["cat", "coffee", "astronaut", "rocket", "temple", "flower"]; // of the photographs
+export const PLACES = NAMES.map((_, k) => k);
+export const PAIRS = PLACES.flatMap((i) => PLACES.map((j) => [i, j])); // row by row, the cells of their table
+
+// Where things are whose controls are called after them, "cat x" and "cat y".
+export const placed = (values, names) => names.map((name) => [values[`${name} x`], values[`${name} y`]]);
 
 // What is said, with numbers of six figures, null where they are not finite.
 function plain(x) {
@@ -28,19 +28,29 @@ function zip(x, y) {
 }
 
 class Plot {
-  constructor(page, number, about) {
-    Object.assign(this, { page, number, about, marks: [] });
+  constructor(page, number, told) {
+    Object.assign(this, { page, number, told, marks: [] });
   }
 
-  add(kind, about) {
-    this.marks.push({ kind, ...given(about) });
+  put(...marks) {
+    this.marks.push(...marks);
     const [plot, mark] = [this.number, this.marks.length - 1];
-    return (...numbers) => [plot, mark, ...numbers]; // its pieces, for links
+    return (...numbers) => [plot, mark, ...numbers]; // pieces of the last one, for links
   }
 
-  at = (kind, points, about) => this.add(kind, { x: column(points, 0), y: column(points, 1), ...about });
+  add = (kind, about) => this.put({ kind, ...given(about) });
 
-  ends = (kind, starts, ends, about) => this.at(kind, starts, { u: column(ends, 0), v: column(ends, 1), ...about });
+  // The next marks of the panel, which are the same in all its states.
+  same = (count = 1) => this.put(...this.told.marks.slice(this.marks.length, this.marks.length + count));
+
+  // The next mark of the panel, but for this.
+  like = (about) => this.put({ ...this.told.marks[this.marks.length], ...given(about) });
+
+  photographs = (points) => this.like({ x: column(points, 0), y: column(points, 1) });
+
+  at = (kind, points, about) => this.add(kind, { ...about, x: column(points, 0), y: column(points, 1) });
+
+  ends = (kind, starts, ends, about) => this.at(kind, starts, { ...about, u: column(ends, 0), v: column(ends, 1) });
 
   line = (x, y, look) => this.at("line", zip(x, y), { colour: INK, width: 2, ...look });
 
@@ -50,71 +60,56 @@ class Plot {
 
   boxes = (corners, opposite, look) => this.ends("boxes", corners, opposite, { width: 1, ...look });
 
-  photographs = (points, faces, size, look) =>
-    this.at("photographs", points, { faces, size, hangs: "middle", up: 0, ...look });
-
   area = (rings, look) =>
     this.add("area", { rings: rings.map((ring) => [column(ring, 0), column(ring, 1)]), ...look });
 
-  steps(heights, edges, look) {
-    const y = [0, ...heights.flatMap((height) => [height, height]), 0];
-    return this.area([zip(edges.flatMap((x) => [x, x]), y)], look);
-  }
-
   bars(places, heights, { wide = 0.8, base = 0, flat, ...look }) {
-    const ends = (half, values) => zip(places.map((x) => x + half), values).map(([x, y]) => (flat ? [y, x] : [x, y]));
+    const turned = (points) => (flat ? points.map(([x, y]) => [y, x]) : points);
+    const ends = (half, values) => turned(zip(list(places).map((x) => x + half), values));
     return this.boxes(ends(-wide / 2, base), ends(wide / 2, heights), look);
   }
 
-  cells(values, { low = 0, high = 1, words } = {}) {
-    const shade = (value) => Math.min(Math.trunc(40 * Math.min(Math.max((value - low) / (high - low) || 0, 0), 1)), 39);
-    return this.add("cells", { shades: values.flat().map(shade), columns: values[0].length, at: [0, 0], words });
+  // A table of shares; each of its cells, rows and columns, for links.
+  cells(shares, words) {
+    const columns = shares[0].length;
+    const shades = shares.flat().map((share) => Math.min(Math.trunc(40 * share), 39));
+    const cells = this.add("cells", { shades, columns, at: [0, 0], words });
+    const cell = (i, j) => cells(columns * i + j);
+    const row = (i) => cells(...shares[i].map((_, j) => columns * i + j));
+    return { cell, row, column: (j) => cells(...shares.map((_, i) => columns * i + j)) };
   }
 
-  frames(where, { colour = VERMILION, width = 2 } = {}) {
-    const corner = (half) => where.map(([row, k]) => [k + half, row + half]);
-    return this.boxes(corner(-0.5), corner(0.5), { edge: colour, width });
-  }
-
-  text(x, y, said, { right, up, ...look } = {}) {
+  text(x, y, said, look) {
     const how = { colour: INK, size: "normal", anchor: "middle", rise: "middle", ...look };
-    return this.at("text", zip(x, y), { said: list(said), ...how, right: right || null, up: up || null });
+    return this.at("text", zip(x, y), { said: list(said), ...how });
   }
 
-  // What colours mean: words in their colours, below one another in the lower right corner.
-  key(entries) {
-    const how = { anchor: "end", rise: "bottom", right: -4, bold: true, halo: true, within: true };
-    entries.forEach(([said, colour], k) => {
-      this.text(1, 0, said, { colour, up: 3 + 17 * (entries.length - 1 - k), ...how });
-    });
-  }
-
-  handle(name, at, { moves = [name], way = ["plane"], label = name, to, ...more } = {}) {
-    this.page.handles[name] = { plot: this.number, at, way, label, moves, ...given(more) };
+  // A handle at a point; `to` says what its controls become for another one, where that is not its place.
+  handle(name, at, { to, ...more } = {}) {
+    this.page.handles[name] = { ...this.page.told.handles[name], at, ...more };
     if (to) this.page.ways[name] = to;
   }
 }
 
+// `told` has plots and handles as they are in one state of the panel: a twin says of them only what changes.
 export class Page {
-  constructor() {
-    Object.assign(this, { plots: [], handles: {}, ways: {}, links: [] });
+  constructor(told) {
+    Object.assign(this, { told, plots: [], handles: {}, ways: {}, links: [] });
   }
 
-  plot(name, x, y, { xticks, yticks, frame = "left bottom", ...more } = {}) {
-    const named = (at) => at.map((value) => [value, `${value}`.replace("-", "−")]);
-    const ticks = (at) => (Array.isArray(at) ? named(at) : at && Object.entries(at).map(([v, word]) => [Number(v), word]));
-    const about = given({ name, x, y, ...more, xticks: ticks(xticks), yticks: ticks(yticks) });
-    this.plots.push(new Plot(this, this.plots.length, { ...about, frame }));
-    return this.plots.at(-1);
+  plot(name, more) {
+    const told = this.told.plots.find((one) => one.name === name);
+    const plot = new Plot(this, this.plots.length, told);
+    this.plots.push({ ...told, ...more, marks: plot.marks });
+    return plot;
   }
-
-  plane = (name, x, y = x, more = {}) => this.plot(name, x, y, { equal: true, frame: "", ...more });
 
   link = (said, over, lit = [], sets = {}) => this.links.push([said, over, lit, sets]);
 
-  seen(sentence) {
-    const plots = this.plots.map(({ about, marks }) => ({ ...about, marks }));
-    return { scene: { plots, handles: this.handles, links: this.links }, sentence, ways: this.ways };
+  seen(draw, values) {
+    const sentence = draw(this, values);
+    const { plots, handles, links, ways } = this;
+    return { scene: { plots, handles, links }, sentence, ways };
   }
 }
 

@@ -8,11 +8,11 @@ export class Source {
     Object.assign(this, { told, at: told.start, names: Object.keys(told.knobs) });
   }
 
-  answered({ event, reset, set, button, handle, x, y }, frame, below) {
+  answered({ event, reset, set, button, handle, x, y }, stage) {
     if (reset) this.go(this.told.start);
     else if (set) this.set(set);
     else if (button) this.press(button);
-    else this.drag(handle, [x, y], frame, below);
+    else this.drag(handle, [x, y], stage);
     return this.shown(event);
   }
 
@@ -61,7 +61,8 @@ export class Twin extends Source {
   }
 
   seen() {
-    return (this.now ??= this.told.twin.seen(this.values(), this.told.cast));
+    const { Page, draw } = this.told.twin;
+    return (this.now ??= new Page(this.told).seen(draw, this.values()));
   }
 
   set(stops) {

@@ -14,7 +14,8 @@ from setclr.losses import Objective
 from setclr.models.encoders import normalise
 from setclr.settings import whole
 from setclr.training.grad_cache import at_least_float32
-from setclr.training.trainer import Task, Trainer
+from setclr.training.task import Task
+from setclr.training.trainer import Trainer
 from setclr_course.papers.supervised import check_outputs
 
 

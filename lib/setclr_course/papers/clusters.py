@@ -14,7 +14,8 @@ from setclr.seeding import seeded
 from setclr.training.distributed import from_first
 from setclr.training.momentum import outputs
 from setclr.training.source import ImageViews
-from setclr.training.trainer import Task, Trainer
+from setclr.training.task import Task
+from setclr.training.trainer import Trainer
 from setclr.views.numbers import sent
 from setclr_course.papers.supervised import Supervised
 

@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 from setclr_course import panels
 from setclr_course.kit.atlas import told_of_twin
 from setclr_course.kit.controls import slider
-from setclr_course.kit.front import joined
+from setclr_course.kit.front import FOLDER, joined
 from setclr_course.kit.layout import Frame
 from setclr_course.kit.panel import Panel
 from setclr_course.kit.scene import Page
@@ -179,10 +179,10 @@ def test_a_plot_painted_over_another_is_as_one_painted_alone(browser, name):
 TWINS = sorted({path.stem for path in Path(panels.__file__).parent.glob("*/*.js")} & set(dir(panels)))
 STATES = 2000
 # As text, which leaves the browser sooner than objects. In JSON a number that is not finite would be null.
-SEEN = """([all, cast]) => {
-  const faces = JSON.parse(cast), seen = JSON.parse(all).map((values) => window.module.seen(values, faces));
-  const told = (_, value) => (typeof value == "number" && !isFinite(value) ? `${value}` : value);
-  return JSON.stringify(seen, told);
+ANSWERED = """([told, events]) => {
+  window.twin ??= new window.module.Twin({ ...JSON.parse(told), twin: window.module });
+  const plain = (_, value) => (typeof value == "number" && !isFinite(value) ? `${value}` : value);
+  return JSON.parse(events).map((event) => JSON.stringify(window.twin.answered(event), plain));
 }"""
 
 
@@ -198,18 +198,33 @@ def differences(one, other, place="") -> list[str]:
     return [] if one == other else [f"{place}: {one!r} {other!r}"]
 
 
+def some_event(panel: Panel, by: random.Random, kind: str) -> dict:
+    """All controls set, a button pressed, or a handle dragged, also out of its plot."""
+    if kind == "set":
+        return {"set": {name: by.randrange(knob.stops) for name, knob in panel.knobs.items()}}
+    if kind == "press" and panel.buttons:
+        return {"button": by.choice([*panel.buttons])}
+    name, handle = by.choice([*panel.handles.items()])
+    x, y = (at + by.uniform(-2, 2) for at in handle.point)
+    return {"handle": name, "x": x, "y": y}
+
+
 @pytest.mark.parametrize("name", TWINS)
-def test_a_twin_shows_what_the_panel_shows(browser, name):
+def test_a_twin_answers_whatever_the_reader_does_as_the_panel_does(browser, name):
+    """The controls stand where the panel has them, and the scene is the panel's there."""
     panel, by, page = getattr(panels, name)(), random.Random(0), browser.new_page()
-    cast = told_of_twin(panel)["cast"]
-    page.evaluate(IMPORT, told_of_twin(panel)["twin"])
+    told, known = panel.atlas().told, panel.pictures.keys()
+    page.evaluate(IMPORT, told_of_twin(panel)["twin"] + (FOLDER / "twin.js").read_text())
     for _ in range(STATES // 100):
-        knobs = panel.knobs.items()
-        states = [{name: knob.stop(by.randrange(knob.stops)) for name, knob in knobs} for _ in range(100)]
-        found = page.evaluate(SEEN, [json.dumps(states), json.dumps(cast)])
-        for values, twin in zip(states, json.loads(found)):
-            mine = panel.seen(values)
-            assert twin["sentence"] == mine.sentence, values
-            assert mine.pictures.keys() <= panel.pictures.keys()  # the browser has those of its first scene
-            assert not (bad := differences(mine.scene, twin["scene"])), (values, bad[:5])
+        events, mine = [], []
+        for kind in ["set", "drag", "set", "press"] * 25:
+            events.append(some_event(panel, by, kind))
+            panel.on_event({"event": "", **events[-1]})
+            assert panel.pictures.keys() <= known  # the browser has those of its first scene
+            mine.append((panel.values, panel.alt, panel.scene))
+        found = page.evaluate(ANSWERED, [json.dumps(told), json.dumps(events)])
+        for event, (values, sentence, scene), twin in zip(events, mine, map(json.loads, found), strict=True):
+            assert twin["stops"] == [panel.knobs[one].number(value) for one, value in values.items()], event
+            assert twin["sentence"] == sentence, values
+            assert not (bad := differences(scene, twin["scene"])), (values, bad[:5])
     page.close()

@@ -139,6 +139,15 @@ def test_training_is_gradient_descent_on_the_loss(way):
         assert turned(idea.trained(UNEVEN, way, step + 1).ravel(), after).max() < 0.5e-4 + 1e-6
 
 
+@pytest.mark.parametrize("softness", [0.05, 2.5, 10])
+def test_softness_does_not_change_who_is_preferred(softness):
+    """● rocket is as near to another ■ as to its own: no partner found, however shares are rounded."""
+    assert ": 1 of 6 photographs find" in panels.one_idea(softness=softness).alt
+    for way in ("softmax", "sort", "transport"):  # nor where all are at one place
+        same = panels.one_idea(softness=softness, way=way, **dict.fromkeys(CONTROLS, 40))
+        assert ": 0 of 6 photographs find" in same.alt
+
+
 @pytest.mark.parametrize("step", [0, 12])
 def test_points_that_are_moved_one_after_the_other_all_stay(step):
     """At any step: the others stay where they are seen, to the degree, and training begins anew."""

@@ -16,7 +16,7 @@ from pictures import saved, smooth
 from small_runs import FEW
 
 import setclr
-from setclr import data, experiments
+from setclr import data
 from setclr.cli import as_typed, main, parsing, run
 from setclr.experiments.records import read_record
 from setclr.experiments.run import new_run
@@ -219,7 +219,7 @@ def swallowing(_):
     (lambda _: bytearray(2**62), r"out of memory \(no memory is left\); take a smaller batch.*", 1),
 ])  # fmt: skip
 def test_errors_and_interruptions_end_in_one_line(fail, line, status, monkeypatch, capsys):
-    monkeypatch.setattr(experiments, "summary", fail)
+    monkeypatch.setattr(run_page, "summary", fail)
     code, printed = ended(monkeypatch, "results"), capsys.readouterr().err
     assert re.fullmatch(f"setclr: {line}", code if status == 1 else printed.removesuffix("\n"))
     assert printed == "" if status == 1 else code == status
@@ -232,7 +232,7 @@ def test_a_second_signal_ends_it_at_once(monkeypatch):
         finally:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(experiments, "summary", in_order)
+    monkeypatch.setattr(run_page, "summary", in_order)
     monkeypatch.setattr(os, "_exit", sys.exit)
     assert ended(monkeypatch, "results") == 143
 

@@ -12,12 +12,13 @@ from small_runs import FEW
 from torch import nn
 
 from setclr import InfoNCE, data, pretrain
+from setclr.cli import main
 from setclr.experiments import load_run
 from setclr.experiments.records import read_record, record
 from setclr.losses import Own, SetLoss, objective
 from setclr.models import head
 from setclr.recipes import ImageRecipe
-from setclr.training import LoaderViews, Trainer
+from setclr.training import LoaderViews, Trainer, progress
 
 RECIPE = ImageRecipe("InfoNCE(temperature=0.5)", epochs=2, batch=16, precision="float32", schedule="constant")
 
@@ -131,3 +132,21 @@ def test_a_finished_run_goes_on_for_more_epochs_where_nothing_depends_on_their_n
         pretrain(replace(cosine, epochs=4), tmp_path / "c", data=FEW)
     begun = pretrain(replace(cosine, epochs=0, init=str(tmp_path / "c")), tmp_path / "d", data=FEW)
     assert same(begun, load_run(tmp_path / "c"))
+
+
+def test_a_log_file_gets_a_line_an_epoch_and_a_collapse_is_said(tmp_path, capsys, monkeypatch):
+    run = pretrain(RECIPE, data=FEW)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["epoch 1 of 2", "epoch 2 of 2"] and "rank " in lines[0]
+    assert run.history["std"].between(0.1, 1.01).all() and run.history["rank"].between(1, 32).all()
+    z = torch.randn(2, 4000, 8, generator=torch.Generator().manual_seed(0))
+    whole, point = progress.spread(z), progress.spread(torch.ones(2, 5, 8))
+    assert whole == pytest.approx({"std": 1, "rank": 8}, rel=0.02) and point == pytest.approx(
+        {"std": 0, "rank": 1}
+    )
+    two = torch.eye(8)[:2].repeat(2, 3, 1)  # half of the points on each of two axes
+    assert progress.spread(two)["rank"] == pytest.approx(2)
+    monkeypatch.setattr(progress, "COLLAPSED", 2.0)
+    monkeypatch.setattr(data, "load", lambda *_, **__: FEW)
+    main(["pretrain", "photo-infonce", "--epochs", "1", "--batch", "16", "--out", str(tmp_path / "run")])
+    assert "collapsed: all embeddings are nearly one point" in capsys.readouterr().out

@@ -158,7 +158,8 @@ def test_the_table_says_what_the_classes_do():
     table = capabilities().replace("`", "").splitlines()
     head, _, *rows = [[x.strip() for x in line.strip("|").split("|")] for line in table]
     assert head[:2] == ["loss", "more than two views"]
-    assert head[2:] == ["keys", "memory", "labels", "positive_views", "key_gradient"]
+    of_weights = "weights as positives"
+    assert head[2:] == ["keys", "memory", "labels", of_weights, "positive_views", "key_gradient"]
     assert [row[0] for row in rows] == [kind.__name__ for kind in LOSSES]
     z, memory = torch.randn(4, 6, 4), torch.randn(50, 4)  # so many that some are harder than any negative
     more = dict(keys=z[2:], memory=memory, labels=torch.arange(6) // 2)
@@ -176,6 +177,13 @@ def test_the_table_says_what_the_classes_do():
             else:
                 with pytest.raises(ValueError, match=f"{name} must be None for {kind.__name__}"):
                     plain(two, **{name: x})
+        if cells[of_weights] == "✓":
+            assert not torch.equal(plain(two, positives=torch.rand(12, 12)), plain(two))
+        else:
+            with pytest.raises(
+                ValueError, match=f"positives must (not be weights|be None) for {kind.__name__}"
+            ):
+                plain(two, positives=torch.rand(12, 12))
         for name in ("positive_views", "key_gradient"):
             assert (cells[name] == "✓") == (name in of_class)
         if "positive_views" in of_class:

@@ -185,7 +185,7 @@ def test_a_finished_run_is_loaded_as_it_was_trained(kept, finished):
     """Also in memory: weights that lie otherwise are multiplied in another order, and a campaign that is
     killed after the training and goes on would write another record."""
     run, loaded = kept[0], load_run(finished)
-    assert list(run.history.columns) == ["epoch", "loss", "lr", "seconds", "images_per_s"]
+    assert list(run.history.columns) == ["epoch", "loss", "lr", "seconds", "images_per_s", "std", "rank"]
     assert list(run.history.epoch) == [1, 2] and run.finished and run.recipe == SMALL
     pd.testing.assert_frame_equal(pd.read_csv(finished / HISTORY), run.history)
     with at_step(0, kill):

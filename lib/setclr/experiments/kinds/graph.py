@@ -1,5 +1,6 @@
 """Graphs: two augmentations of each, a GIN, and a support-vector machine, as in GraphCL."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +21,13 @@ def load(recipe: GraphRecipe, root: str | Path) -> GraphSet:
     return load_graphs(recipe.data, root)
 
 
-def channels(data: GraphSet) -> int:
-    return data.features
+def as_set(data: GraphSet | Sequence) -> GraphSet:
+    """The set, also of a list of PyTorch Geometric's `Data`."""
+    return data if isinstance(data, GraphSet) else GraphSet(data)
+
+
+def channels(data: GraphSet | Sequence) -> int:
+    return as_set(data).features
 
 
 def models(recipe: GraphRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
@@ -29,8 +35,8 @@ def models(recipe: GraphRecipe, channels: int) -> tuple[nn.Module, nn.Module]:
     return encoder, graph_head(encoder.out, recipe.last_norm)
 
 
-def source(recipe: GraphRecipe, data: GraphSet) -> GraphViews:
-    return GraphViews(data, (recipe.first, recipe.second), recipe.ratio)
+def source(recipe: GraphRecipe, data: GraphSet | Sequence) -> GraphViews:
+    return GraphViews(as_set(data), (recipe.first, recipe.second), recipe.ratio)
 
 
 def watch(recipe: GraphRecipe, root: str | Path) -> OnEpoch | None:

@@ -1,5 +1,5 @@
 // matching_game.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLACK, fixed, GREY, INK, NAMES, Page, WHITE, YELLOW } from "./scene.js";
+import { BLACK, fixed, GREY, INK, NAMES, PAIRS, placed, PLACES, WHITE, YELLOW } from "./scene.js";
 
 const CIRCLES = [
   [-0.27425, -0.26496], [1.22698, -0.10013], [0.14025, 0.76963],
@@ -9,65 +9,54 @@ const SQUARES = [
   [0.32973, -0.9], [0.85155, 0.57343], [0.26329, -0.34685],
   [-1.49728, -0.11592], [1.35958, -0.72971], [-0.77405, -0.13709],
 ];
-const EACH = [0, 1, 2, 3, 4, 5];
 const SHORTEST = [2, 4, 1, 3, 0, 5];
 const far = ([x, y], [u, v]) => Math.hypot(x - u, y - v);
 const DISTANCE = CIRCLES.map((circle) => SQUARES.map((square) => far(circle, square)));
-const before = (i, j) => SQUARES[j].map((end, k) => end + (0.17 * (CIRCLES[i][k] - end)) / DISTANCE[i][j]);
 const length = (columns) => columns.reduce((long, j, i) => long + DISTANCE[i][j], 0);
-const [TRUE, BEST] = [length(EACH), length(SHORTEST)];
+const [TRUE, BEST] = [length(PLACES), length(SHORTEST)];
 
-export function seen(values, [, one, two]) {
-  const ends = NAMES.map((name) => [values[`${name} x`], values[`${name} y`]]);
+export function draw(page, values) {
+  const ends = placed(values, NAMES);
   const nearest = (fars) => fars.indexOf(Math.min(...fars));
   const mine = ends.map((end) => nearest(SQUARES.map((square) => far(end, square))));
   const twice = NAMES.filter((_, j) => mine.filter((other) => other === j).length > 1);
   const long = length(mine);
-  const shown = EACH.slice(0, values.shown);
+  const shown = PLACES.slice(0, values.shown);
 
-  const page = new Page();
-  const asked = `● view 1, ■ view 2: your lines are ${fixed(long)} long`;
-  const plane = page.plane("plane", [-1.75, 1.75], [-1.25, 1.3], { title: asked });
-  plane.photographs(CIRCLES, one, 0.28, { hangs: "bottom", up: 8 });
-  plane.photographs(SQUARES, two, 0.28, { hangs: "bottom", up: 8 });
+  const plane = page.plot("plane", { title: `● view 1, ■ view 2: your lines are ${fixed(long)} long` });
+  plane.same(2); // the photographs
   const yellow = { colour: YELLOW, width: 11, opacity: 0.8 };
   plane.segments(shown.map((i) => CIRCLES[i]), shown.map((i) => SQUARES[SHORTEST[i]]), yellow);
   const lines = plane.segments(CIRCLES, ends, { width: 2.8 });
   const threads = plane.segments(ends, mine.map((j) => SQUARES[j]), { width: 1.6, dash: "dot" });
-  const circles = plane.dots(CIRCLES, { size: 13 });
-  const squares = plane.dots(SQUARES, { sign: "■", size: 13 });
+  const [circles, squares] = [plane.same(), plane.same()];
   plane.dots(ends, { size: 8 });
-  NAMES.forEach((name, i) => {
-    const snap = EACH.map((j) => before(i, j).map((x) => Math.round(x / 0.05) * 0.05));
-    plane.handle(name, ends[i], { moves: [`${name} x`, `${name} y`], label: `the line of ${name}`, snap });
-  });
+  NAMES.forEach((name, i) => plane.handle(name, ends[i]));
 
-  const title = "distance d of ● and ■: smaller is closer";
-  const sides = { ...NAMES.map((name) => `${name} ●`) };
-  const table = page.plane("table", [-0.5, 5.5], [5.5, -1.5], { title, yticks: sides });
-  table.photographs(EACH.map((j) => [j, -1]), two, 0.8);
-  const words = DISTANCE.flat().map((d) => fixed(d));
-  const cells = table.cells(DISTANCE, { low: 2.8, high: 0, words });
-  table.frames(mine.map((j, i) => [i, j]), { colour: INK, width: 2.5 });
-  DISTANCE.forEach((row, i) => row.forEach((d, j) => {
+  const table = page.plot("table");
+  table.same(); // the photographs
+  const cells = table.same();
+  const corners = (half) => mine.map((j, i) => [j + half, i + half]);
+  table.boxes(corners(-0.5), corners(0.5), { edge: INK, width: 2.5 });
+  for (const [i, j] of PAIRS) {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];
-    page.link(`● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(d)}`, [cells(6 * i + j), ...reached], [circles(i), squares(j)]);
-  }));
+    const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(DISTANCE[i][j])}`;
+    page.link(said, [cells(6 * i + j), ...reached], [circles(i), squares(j)]);
+  }
 
-  const yticks = { 0: `shortest ${fixed(BEST)}`, 1: `your lines ${fixed(long)}`, 2: `true pairs ${fixed(TRUE)}` };
-  const bars = page.plot("bars", [0, 14], [-0.5, 2.5], { yticks, frame: "" });
+  const beside = [`shortest ${fixed(BEST)}`, `your lines ${fixed(long)}`, `true pairs ${fixed(TRUE)}`];
+  const bars = page.plot("bars", { yticks: [...beside.entries()] });
   bars.bars([2, 1, 0], [TRUE, long, BEST], { colour: [GREY, INK, YELLOW], wide: 0.7, flat: true });
   bars.line([BEST, TRUE], [0, 0], { colour: BLACK, width: 4 });
   bars.text(TRUE, 0, `gap ${fixed(fixed(TRUE) - fixed(BEST))} is the loss`, { anchor: "start", right: 5 });
-  const beside = long < 9 ? { anchor: "start", right: 5 } : { colour: WHITE, anchor: "end", right: -5 };
-  if (twice.length) bars.text(long, 1, "not one to one", beside);
+  const outside = long < 9 ? { anchor: "start", right: 5 } : { colour: WHITE, anchor: "end", right: -5 };
+  if (twice.length) bars.text(long, 1, "not one to one", outside);
 
   const more = `${fixed(fixed(long) - fixed(BEST))} too long`;
   const state = twice.length ? `taken more than once, so this is no matching: ${twice.join(", ")}`
     : long < BEST + 1e-9 ? "you have found the shortest" : more;
   const hints = shown.map((i) => `${NAMES[i]} to ${NAMES[SHORTEST[i]]}`).join(", ") || "not shown";
-  const sentence =
-    `Your lines are ${fixed(long)} long: ${state}. The true pairs need ${fixed(TRUE)}, the shortest matching ` +
-    `${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. Its lines: ${hints}.`;
-  return page.seen(sentence);
+  return `Your lines are ${fixed(long)} long: ${state}. The true pairs need ${fixed(TRUE)}, the shortest ` +
+    `matching ${fixed(BEST)}, so the loss is ${fixed((TRUE - BEST) / 6, 3)} for each photograph. ` +
+    `Its lines: ${hints}.`;
 }

@@ -58,7 +58,7 @@ class clip_strips(Panel):
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
         begins = self.begins(values)
-        title = f"both clips have {FRAMES - np.ptp(begins)} frames of the video in common" * (not page.row)
+        title = f"both clips have {FRAMES - np.ptp(begins)} frames of the video in common"
         plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
         frames, seen = draw_strip(plot, now[0], 0, 0), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])

@@ -60,8 +60,7 @@ class nearest_clips(Panel):
         places, query = self.maps[values["features"]].places, values["query"]
         named = self.classes[values["coloured by"]]
         below = 1.3 + 0.15 * -(-len(named) // 3)  # room for the words
-        title = "" if page.row else "clips: near where features are alike"
-        plane = page.plane("map", (-1.12, 1.12), (-below, 1.12), title)
+        plane = page.plane("map", (-1.12, 1.12), (-below, 1.12), "clips: near where features are alike")
         plane.segments(places[query], places[now], GREY)
         ring = plane.dots(places[query], GREEN, size=22, edge="")
         ring.handle("query", places[query], to=nearest_to(places, query), label="the query")

@@ -68,7 +68,7 @@ class anchor_list(Panel):
         second = places == 1 + now.rank
         signs = np.where(second, "✚", np.where(places, "✕", "★")).tolist()
         ticks: dict = {"xticks": dict(enumerate(signs)), "frame": ""}
-        listed = page.plot("list", x, (0, 1), "" if page.row else title, **ticks)
+        listed = page.plot("list", x, (0, 1), title, **ticks)
         frames, points = np.where(second, BLUE, "").tolist(), [(float(place), 0.03) for place in places]
         faces = listed.photographs(points, self.views[now.pictures], 0.86, hangs="bottom", frame=frames)
         bars, colours = [], np.where(second, BLUE, VERMILION)[1:].tolist()

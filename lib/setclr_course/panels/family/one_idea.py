@@ -73,7 +73,11 @@ class one_idea(Panel):
 
     def say(self, values: dict, now: Found) -> str:
         others = np.where(np.eye(N), 0, now.share).max(1)
-        found = int((now.share.diagonal() > others + 1e-9).sum())  # who is as near as another is not found
+        first = now.share.diagonal() > others + 1e-9  # who is as near as another is not found
+        if values["way"] == "sort":  # whose network puts the partner before those that are as near
+            cosine = now.z[0] @ now.z[1].T
+            first &= (np.abs(cosine - cosine.diagonal()[:, None]) < 1e-9).sum(1) == 1
+        found = int(first.sum())
         mean = now.share.trace() / N
         what = f"{found} of 6 photographs find their own second view first; on average it gets {mean:.0%}"
         if values["way"] == "support vectors":
@@ -94,6 +98,6 @@ def trained(start: tuple[float, ...], way: str, step: int) -> np.ndarray:
 
 def moved(seen: np.ndarray, at: tuple[int, int], x: float, y: float) -> list[int]:
     """One point is dragged: training begins anew from where all points are seen."""
-    angles = np.rint(seen).astype(int) % 360
+    angles = np.floor(seen + 0.5).astype(int) % 360  # as its twin rounds a half
     angles[at] = plane.angle_at(x, y)[0]
     return [*angles.ravel().tolist(), 0]

@@ -1,52 +1,42 @@
 // plane.py a second time, for the twins beside it.
-import { GREY, NAMES, VERMILION } from "./scene.js";
+import { GREY, NAMES, PAIRS, PLACES, VERMILION } from "./scene.js";
+import { sum } from "./inner.js";
 
 export const RADII = [1, 0.76];
 const RIDE = [1.24, 0.53];
 const [N, WIDE] = [6, 6.5];
-export const POINTS = [0, 1].flatMap((view) => NAMES.map((_, i) => [view, i]));
+export const POINTS = [0, 1].flatMap((view) => PLACES.map((i) => [view, i]));
 export const control = (view, i) => `${NAMES[i]} ${view + 1}`;
 export const whole = (degrees) => ((Math.round(degrees) % 360) + 360) % 360; // below 360
 export const angleAt = (x, y) => whole((Math.atan2(y, x) * 180) / Math.PI);
-export const unit = (degrees) => [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)];
 const onCircle = (radius, x) => x.map((point) => point.map((value) => radius * value));
 
 // What each ● gives to each ■, as shares of what it gives to all ■.
-export function rowShares(shares) {
+export function rowShares({ shares }) {
   const part = shares.slice(0, N).map((row) => row.slice(N));
-  const sums = part.map((row) => Math.max(row.reduce((a, b) => a + b), 1e-12));
+  const sums = part.map((row) => Math.max(sum(row), 1e-12));
   return part.map((row, i) => row.map((share) => Math.round((share / sums[i]) * 1e9) / 1e9));
 }
 
 // Points x: ●, then ■. The marks of both, and of the lines.
-export function drawPlane(page, x, share, title, [, ...faces]) {
-  const plane = page.plane("plane", [-1.45, 1.45], [-1.45, 1.45], { title });
+export function drawPlane(page, x, share, words) {
+  const plane = page.plot("plane", words);
   const z = [x.slice(0, N), x.slice(N)];
-  const pairs = NAMES.flatMap((_, i) => NAMES.map((_, j) => [i, j]));
-  const colour = pairs.map(([i, j]) => (i === j ? VERMILION : GREY));
+  const colour = PAIRS.map(([i, j]) => (i === j ? VERMILION : GREY));
   const width = share.flat().map((part) => WIDE * part);
-  const [starts, ends] = [0, 1].map((view) => pairs.map((at) => onCircle(RADII[view], z[view])[at[view]]));
+  const [starts, ends] = [0, 1].map((view) => PAIRS.map((at) => onCircle(RADII[view], z[view])[at[view]]));
   const lines = plane.segments(starts, ends, { colour, width });
-  const round = Array.from({ length: 41 }, (_, k) => unit(9 * k));
-  for (const radius of RADII) {
-    const ring = onCircle(radius, round);
-    plane.line(ring.map((point) => point[0]), ring.map((point) => point[1]), { colour: GREY, width: 0.7 });
-  }
-  z.forEach((view, k) => plane.photographs(onCircle(RIDE[k], view), faces[k], 0.28));
+  plane.same(2); // the circles
+  z.forEach((view, k) => plane.photographs(onCircle(RIDE[k], view)));
   const views = z.map((view, k) => plane.dots(onCircle(RADII[k], view), { sign: "●■"[k], size: 11 }));
   return { plane, views, lines };
 }
 
-export function drawTable(page, name, share, title, [, one, two], xlabel) {
-  const table = page.plane(name, [-1.6, N - 0.5], [N - 0.5, -1.6], { title, xlabel });
+export function drawTable(page, name, share, words) {
+  const table = page.plot(name, words);
   const cells = table.cells(share);
-  table.photographs(NAMES.map((_, i) => [-1.05, i]), one, 0.84);
-  table.photographs(NAMES.map((_, j) => [j, -1.05]), two, 0.84);
-  table.frames(NAMES.map((_, i) => [i, i]));
-  const cell = (i, j) => cells(N * i + j);
-  const row = (i) => cells(...NAMES.map((_, j) => N * i + j));
-  const column = (j) => cells(...NAMES.map((_, i) => N * i + j));
-  return { table, cell, row, column };
+  table.same(4); // photographs, frames, and on page 08 the colour of the loss
+  return cells;
 }
 
 // ● i, ■ j and the line between them.
@@ -54,7 +44,7 @@ export const pair = ({ views, lines }, i, j) => [views[0](i), views[1](j), lines
 
 // A point can be dragged round its circle.
 export function circleHandle(plane, x, [view, i], more) {
-  const at = onCircle(RADII[view], [x[N * view + i]])[0];
-  const to = (u, v) => [angleAt(u, v)];
-  plane.handle(control(view, i), at, { way: ["circle", 0, 0, RADII[view]], label: `${"●■"[view]} ${NAMES[i]}`, to, ...more });
+  const [at] = onCircle(RADII[view], [x[N * view + i]]);
+  const name = control(view, i);
+  plane.handle(name, at, { moves: [name], step: undefined, to: (u, v) => [angleAt(u, v)], ...more });
 }

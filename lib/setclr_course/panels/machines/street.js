@@ -1,13 +1,13 @@
 // street.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, Page, signed, VERMILION, WHITE } from "./scene.js";
-import { dot, dual } from "./inner.js";
+import { DUSK, FIELD, fixed, general, GREY, INK, NAMES, placed, signed, VERMILION, WHITE } from "./scene.js";
+import { clamp, dot, dual } from "./inner.js";
 
 const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
 const [RIDGE, TOP, FAR] = [0.01, 2, 9];
 
-export function seen(values, [, one, two]) {
-  const points = NAMED.map((name) => [values[`${name} x`], values[`${name} y`]]);
+export function draw(page, values) {
+  const points = placed(values, NAMED);
   const [negatives, positive] = [points.slice(0, 5), points[5]];
   const pool = [positive, ...negatives];
   const weights = dual(pool.map((x) => pool.map((y) => dot(x, y))), values.bound, RIDGE);
@@ -16,28 +16,25 @@ export function seen(values, [, one, two]) {
   const offset = 1 - dot(normal, positive);
   const f = points.map((point) => Math.round((dot(point, normal) + offset) * 1e9) / 1e9);
 
-  const page = new Page();
-  const title = "the widest street, and who holds it open";
-  const plane = page.plane("plane", [-2.25, 2.25], [-2.12, 2.68], { title });
+  const plane = page.plot("plane");
   const length = Math.max(Math.hypot(...normal), 1e-9);
   const across = normal.map((x) => x / length);
   const along = [-FAR * across[1], FAR * across[0]];
   const levels = [-Infinity, -1, 0, 1, Infinity].map((value) => (value - offset) / length);
-  const places = levels.map((level) => Math.min(Math.max(level, -FAR), FAR));
-  const ends = (sign) => places.map((place) => across.map((x, k) => place * x + sign * along[k]));
+  const ends = (sign) =>
+    levels.map((level) => across.map((x, k) => clamp(level, -FAR, FAR) * x + sign * along[k]));
   const [left, right] = [ends(-1), ends(1)];
   FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));
   plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
   plane.segments(left[2], right[2], { width: 2.4 });
-  const faces = plane.photographs(points, [...one.slice(1), two[0], one[0]], 0.48, { hangs: "bottom", up: 11 });
+  const faces = plane.photographs(points);
   const fills = alpha.map((weight) => (weight > 0 ? VERMILION : WHITE));
   const crosses = plane.dots(negatives, { colour: fills, sign: "✕", size: 15, edge: INK });
   plane.dots(positive, { sign: "✚", size: 16 });
   plane.dots(points[6], { sign: "★", size: 20 });
-  NAMED.forEach((name, k) => plane.handle(name, points[k], { moves: [`${name} x`, `${name} y`] }));
+  NAMED.forEach((name, k) => plane.handle(name, points[k]));
 
-  const words = { title: "weight α of each negative", xticks: { ...OTHERS }, yticks: [0, 0.5, 1, 1.5, 2] };
-  const bars = page.plot("bars", [-0.6, 4.6], [0, 1.2 * TOP], words);
+  const bars = page.plot("bars");
   if (values.bound <= TOP) {
     bars.line([-0.6, 4.6], values.bound, { colour: GREY, width: 1.5, dash: "dash" });
     bars.text(4.6, values.bound, "C", { colour: DUSK, anchor: "end", rise: "bottom" });
@@ -50,8 +47,7 @@ export function seen(values, [, one, two]) {
   const those = (chosen) => OTHERS.filter((_, j) => chosen(alpha[j])).join(" and ") || "nobody";
   const [holding, free] = [those((weight) => weight > 0), those((weight) => weight === 0)];
   const held = `held open by ${holding}; of weight zero: ${free}`;
-  const sentence = `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide, ${held}.`;
-  return page.seen(sentence);
+  return `C is ${general(values.bound)}, the street ${fixed(2 / length)} wide, ${held}.`;
 }
 
 // long_bars.py, for weights from 0.

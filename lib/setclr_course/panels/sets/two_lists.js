@@ -1,54 +1,42 @@
 // two_lists.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { GREY, Page, PALE, PURPLE, WHITE } from "./scene.js";
+import { PURPLE } from "./scene.js";
+import { clamp, dot, orders, range } from "./inner.js";
 
 const FIRST = [1, 2, 3, 5, 6];
 const SECOND = [1, 2, 4, 5, 7];
-const PLACES = [0, 1, 2, 3, 4];
-const without = (bars, bar) => bars.filter((other) => other !== bar);
-const begun = (bar, bars) => orders(without(bars, bar)).map((more) => [bar, ...more]);
-const orders = (bars) => (bars.length ? bars.flatMap((bar) => begun(bar, bars)) : [[]]);
+const FIVE = range(5);
 const ORDERS = orders(SECOND);
-const TOTALS = ORDERS.map((order) => order.reduce((total, b, k) => total + b * FIRST[k], 0));
-const LEAST = Math.min(...TOTALS);
-const HEIGHTS = Array(Math.max(...TOTALS) - LEAST + 1).fill(0);
-for (const total of TOTALS) HEIGHTS[total - LEAST] += 1;
-const EDGES = [LEAST - 0.5, ...HEIGHTS.map((_, k) => LEAST + k + 0.5)];
+const TOTALS = ORDERS.map((order) => dot(order, FIRST));
 
-export function seen(values) {
+export function draw(page, values) {
   const order = ORDERS[values.order];
   const total = TOTALS[values.order];
 
-  const page = new Page();
-  const words = { title: "all 120 arrangements, yours in colour", xlabel: "sum of the products" };
-  const totals = page.plot("totals", [41, 88], [0, 10], { ...words, xticks: [50, 60, 70, 80], frame: "bottom" });
-  totals.steps(HEIGHTS, EDGES, { colour: PALE });
+  const totals = page.plot("totals");
+  totals.same(); // the histogram
   totals.line([total, total], [0, 9.2], { colour: PURPLE, width: 3 });
   totals.text(total, 9.25, `${total}`, { size: "title", rise: "bottom", bold: true });
 
-  const title = "each column is a product; move the lower bars";
-  const lists = page.plot("lists", [-0.5, 4.5], [-9.6, 7.4], { title, frame: "" });
+  const lists = page.plot("lists");
   const down = order.map((bar) => -bar);
-  const upper = lists.bars(PLACES, FIRST, { colour: GREY, wide: 0.76 });
-  const lower = lists.bars(PLACES, down, { colour: PURPLE, wide: 0.76 });
-  lists.line([-0.5, 4.5], 0, { colour: WHITE });
-  lists.text(PLACES, FIRST, FIRST.map(String), { rise: "bottom", up: 2, bold: true });
-  lists.text(PLACES, down, order.map(String), { rise: "top", up: -3, bold: true });
+  const upper = lists.same();
+  const lower = lists.bars(FIVE, down, { colour: PURPLE, wide: 0.76 });
+  lists.same(2); // the line between, and the numbers of the first list
+  lists.text(FIVE, down, order.map(String), { rise: "top", up: -3, bold: true });
   order.forEach((b, place) => {
     const a = FIRST[place];
     lists.text(place, -9.4, `= ${a * b}`, { rise: "bottom" });
     page.link(`${a} × ${b} = ${a * b}`, [upper(place), lower(place)]);
     const to = (x) => {
-      const others = without(order, b);
-      others.splice(Math.min(Math.max(Math.round(x), 0), 4), 0, b);
+      const others = order.filter((other) => other !== b);
+      others.splice(clamp(Math.round(x), 0, 4), 0, b);
       return [ORDERS.findIndex((one) => one.join() === others.join())];
     };
-    const how = { moves: ["order"], way: ["x"], ends: [0, 4], step: 1, to };
-    lists.handle(`bar ${b}`, [place, -b / 2], { label: `bar ${b} of the second list`, ...how });
+    lists.handle(`bar ${b}`, [place, -b / 2], { to });
   });
 
   const products = order.map((b, place) => `${FIRST[place]} × ${b}`).join(" + ");
   const [more, less] = [TOTALS.filter((t) => t > total), TOTALS.filter((t) => t < total)];
   const given = (totals) => `${totals.length} give${totals.length === 1 ? "s" : ""}`;
-  const sentence = `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
-  return page.seen(sentence);
+  return `${products} = ${total}. Of 120 arrangements ${given(more)} more, ${given(less)} less.`;
 }

@@ -59,7 +59,7 @@ class two_shapes(Panel):
         name = "AB"[view]
         plane = page.plane(name, (-1.6, 5.5), (5.5, -1.6), f"{name}: within view {view + 1} {'●■'[view]}")
         short = (f"{value:.1f}".removesuffix(".0") for value in (table.round(1) + 0.0).flat)
-        words = None if page.row else [word.replace("0.", ".") for word in short]
+        words = [word.replace("0.", ".") for word in short]
         for way in (1, -1):
             plane.photographs([(-1.05, i)[::way] for i in range(6)], two_views()[view], 0.9)
         return plane.cells(table, -1, 1, words)

@@ -1,44 +1,35 @@
 // soft_swap.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { DUSK, fixed, general, GREY, INK, OCHRE, ORANGE, Page, signed } from "./scene.js";
-import { spread, swapped } from "./inner.js";
+import { fixed, general, ORANGE, signed } from "./scene.js";
+import { range, spread, swapped } from "./inner.js";
 
-const LOOKS = Array.from({ length: 81 }, (_, k) => 2 * (-1 + k / 40) ** 3);
+const LOOKS = range(81).map((k) => 2 * (-1 + k / 40) ** 3);
 
-export function seen({ beta, first, second }, [, one]) {
+export function draw(page, { beta, first, second }) {
   const before = [first, second];
   const apart = first - second;
   const q = swapped(beta * apart);
   const slope = beta / (Math.PI * (1 + (beta * apart) ** 2));
   const after = [(1 - q) * first + q * second, (1 - q) * second + q * first];
 
-  const page = new Page();
-  const words = { title: "a soft step has a slope everywhere", xlabel: "distances: cat − coffee" };
-  const ticks = { xticks: [-2, -1, 0, 1, 2], yticks: [0, 0.5, 1] };
-  const step = page.plot("step", [-2.1, 2.1], [-0.08, 1.12], { ...words, ...ticks });
-  step.line([-2.1, 0, 0, 2.1], [0, 0, 1, 1], { colour: GREY, width: 1.2, dash: "dash" });
+  const step = page.plot("step");
+  step.same(); // the staircase
   step.line(LOOKS, LOOKS.map((x) => swapped(beta * x)), { colour: ORANGE, width: 2.5 });
   const half = 0.35 / Math.hypot(1, slope);
   step.line([apart - half, apart + half], [q - slope * half, q + slope * half], { width: 1.8 });
-  step.key([["certain", DUSK], ["soft", OCHRE], ["slope here", INK]], "bottom right");
+  step.same(3); // what the colours mean
   const spot = step.dots([apart, q], { size: 12 });
 
-  const title = "swapped in part, both move to the middle";
-  const lines = page.plane("lines", [-1.15, 1.15], [-0.35, 1.55], { title });
-  lines.segments([[-1, 1], [-1, 0]], [[1, 1], [1, 0]], { colour: GREY, width: 1 });
-  lines.text(-1, [0.9, -0.1], ["before", "after"], { anchor: "start", rise: "top" });
-  lines.text(1, -0.1, "larger is farther", { anchor: "end", rise: "top" });
-  const faces = spread(before, 0.32, -1, 1);
-  lines.photographs(faces.map((x) => [x, 1]), one.slice(0, 2), 0.3, { hangs: "bottom", up: 10 });
+  const lines = page.plot("lines");
+  lines.same(3); // the lines and their words
+  lines.photographs(spread(before, 0.32, -1, 1).map((x) => [x, 1]));
   lines.text(spread(after, 0.4, -0.95, 0.95), 0.08, ["place 1", "place 2"], { rise: "bottom" });
   lines.dots(after.map((x) => [x, 0]), { size: 12 });
   const dots = lines.dots(before.map((x) => [x, 1]), { size: 12 });
 
-  lines.handle("first", [first, 1], { way: ["x"], ends: [-1, 1], label: "cat" });
-  lines.handle("second", [second, 1], { way: ["x"], ends: [-1, 1], label: "coffee" });
+  lines.handle("first", [first, 1]);
+  lines.handle("second", [second, 1]);
   page.link(`apart by ${signed(apart)}: swapped with ${fixed(q, 3)}`, [spot(0), dots(0, 1)]);
-  const sentence =
-    `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with probability ` +
-    `${fixed(q, 3)}, the slope there is ${general(slope)}. The two places then hold ${fixed(after[0])} and ` +
-    `${fixed(after[1])}.`;
-  return page.seen(sentence);
+  return `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with ` +
+    `probability ${fixed(q, 3)}, the slope there is ${general(slope)}. ` +
+    `The two places then hold ${fixed(after[0])} and ${fixed(after[1])}.`;
 }

@@ -30,7 +30,7 @@ class crowd(Panel):
         parts = page.plot("parts", (-0.7, 1.7), (0, 1.12), "who gets the push", **how)
         bars = parts.bars([0, 1], [part, 1 - part], [colour, GREY], 0.7)
         parts.text([0, 1], [part, 1 - part], [f"{part:.0%}", f"{1 - part:.0%}"], rise="bottom", up=2)
-        title = "" if page.row else "the more far ones, the less for the near one"
+        title = "the more far ones, the less for the near one"
         how = {"xticks": (1, 10, 100, 1000), "yticks": {0: "0", 0.5: "½", 1: "all"}, "log": "x"}
         curve = page.plot(
             "curve", (0.8, 1300), (0, 1.12), title, "far negatives", "push on the near ✕", **how

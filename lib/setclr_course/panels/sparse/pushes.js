@@ -1,64 +1,53 @@
 // pushes.py a second time, so that it moves without a kernel; a test holds the two to each other.
-import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, Page, PINE, signed, WHITE } from "./scene.js";
-import { softmax, sparsemax } from "./inner.js";
+import { BLUE, fixed, general, GREEN, GREY, INK, NAMES, PLACES, signed, WHITE } from "./scene.js";
+import { softmax, sparsemax, unit } from "./inner.js";
 
-const PLACES = [0, 1, 2, 3, 4, 5];
-const onCircle = (angle) => [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
-const AROUND = Array.from({ length: 91 }, (_, k) => onCircle(4 * k));
 const OUTSIDE = 1.36;
 const few = (p) => (p < 0.005 ? p.toExponential(0).replace("-", "−") : fixed(p).replace(/^0+/, "").slice(0, 3));
 const brief = (p) => (p === 0 || p === 1 ? `${p}` : few(p));
 
-export function seen(values, [, one, two]) {
+export function draw(page, values) {
   const { margin, temperature } = values;
-  const points = NAMES.map((name) => onCircle(values[name]));
+  const points = NAMES.map((name) => unit(values[name]));
   const cosines = points.map(([x]) => x);
   const soft = softmax(cosines, temperature).map((p, j) => p - (j === 0));
   const behind = cosines.map((x, j) => Number((x - margin * (j === 0)).toFixed(12)));
   const sparse = sparsemax(behind).map((p, j) => p - (j === 0));
 
-  const page = new Page();
-  const circle = page.plane("circle", [-1.65, 1.65], [-1.65, 1.65], { title: "larger cosine is closer" });
-  circle.line(AROUND.map(([x]) => x), AROUND.map(([, y]) => y), { colour: GREY, width: 0.7 });
+  const circle = page.plot("circle");
+  circle.same();
   const width = sparse.map((slope) => (slope === 0 ? 0 : 0.8 + 10 * Math.abs(slope)));
   circle.segments(points.map(() => [1, 0]), points, { colour: GREEN, width });
-  const faces = [two[0], ...one.slice(1)];
-  circle.photographs([OUTSIDE, 0], [one[0]], 0.34);
-  circle.photographs(points.map(([x, y]) => [OUTSIDE * x, OUTSIDE * y]), faces, 0.34);
+  circle.same(); // the photograph of ★
+  circle.photographs(points.map(([x, y]) => [OUTSIDE * x, OUTSIDE * y]));
   const colours = sparse.slice(1).map((slope) => (slope > 0 ? GREEN : WHITE));
   const crosses = circle.dots(points.slice(1), { colour: colours, sign: "✕", size: 15, edge: INK });
   const plus = circle.dots([points[0]], { sign: "✚", size: 16 });
-  circle.dots([1, 0], { sign: "★", size: 20 });
+  circle.same(); // ★
 
-  const words = { title: "InfoNCE pushes all five, SparseCLR a few", xticks: { ...NAMES }, yticks: [-1, 0, 1] };
-  const plot = page.plot("bars", [-0.6, 5.6], [-1.2, 1.2], { ...words, frame: "left" });
-  plot.line([-0.6, 5.6], 0, { width: 1 });
+  const plot = page.plot("bars");
+  plot.same(); // the line at 0
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });
-  const keys = [[`InfoNCE, τ = ${general(temperature, 2)}`, BLUE], [`SparseCLR, margin ${fixed(margin, 1)}`, PINE]];
-  plot.key(keys, "bottom right");
-  const written = (side, slopes, chosen, up, rise) => {
-    const said = slopes.map((slope) => (chosen(slope) ? brief(Math.abs(slope)) : ""));
-    const colour = slopes.map((slope) => (slope ? INK : GREY));
-    plot.text(beside(side), slopes, said, { colour, size: "small", rise, up });
-  };
+  plot.like({ said: [`InfoNCE, τ = ${general(temperature, 2)}`] });
+  plot.like({ said: [`SparseCLR, margin ${fixed(margin, 1)}`] });
   for (const [side, slopes] of [[-0.2, soft], [0.2, sparse]]) {
-    written(side, slopes, (slope) => slope >= 0, 2, "bottom");
-    written(side, slopes, (slope) => slope < 0, -2, "top");
+    const colour = slopes.map((slope) => (slope ? INK : GREY));
+    for (const [up, rise, chosen] of [[2, "bottom", (slope) => slope >= 0], [-2, "top", (slope) => slope < 0]]) {
+      const said = slopes.map((slope) => (chosen(slope) ? brief(Math.abs(slope)) : ""));
+      plot.text(beside(side), slopes, said, { colour, size: "small", rise, up });
+    }
   }
-  plot.text(-0.5, 1.05, "push ↑", { anchor: "start" });
-  plot.text(0.55, -1.05, "pull ↓", { anchor: "start" });
+  plot.same(2); // words
 
   NAMES.forEach((name, j) => {
-    circle.handle(name, points[j], { way: ["circle", 0, 0, 1] });
+    circle.handle(name, points[j]);
     const said = `${name}: InfoNCE ${signed(soft[j])}, SparseCLR ${signed(sparse[j])}`;
     page.link(said, [j ? crosses(j - 1) : plus(0), softBars(j), sparseBars(j)]);
   });
   const pushed = NAMES.flatMap((name, j) => (sparse[j] > 0 ? [`${name} ${fixed(sparse[j])}`] : []));
-  const sentence =
-    `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
-    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes all five, ` +
-    `the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
-  return page.seen(sentence);
+  return `Margin ${fixed(margin, 1)}: SparseCLR pulls the cat with ${fixed(Math.abs(sparse[0]))} and pushes ` +
+    `${pushed.join(", ") || "nobody"}. InfoNCE pulls it with ${general(Math.abs(soft[0]), 2)} and pushes ` +
+    `all five, the farthest with ${general(Math.min(...soft.slice(1)), 2)}.`;
 }

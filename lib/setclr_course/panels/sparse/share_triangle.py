@@ -113,10 +113,9 @@ def draw_ground(plane: Plot) -> None:
         others = np.delete(CORNERS, j, axis=0)
         out = 3 * (others.mean(0) - corner)
         plane.area([[*others, *(others[::-1] + out)]], MIST, opacity=0.6)
-    if not plane.page.row:
-        plane.note("• the scores", bold=True)
-        plane.text(0.5, -0.68, "blue ground:\ntwo share", size="small", rise="bottom")
-        plane.note("outside\nthe blue:\none has all", "bottom left", size="small")
+    plane.note("• the scores", bold=True)
+    plane.text(0.5, -0.68, "blue ground:\ntwo share", size="small", rise="bottom")
+    plane.note("outside\nthe blue:\none has all", "bottom left", size="small")
 
 
 def draw_paths(plane: Plot, scores: np.ndarray) -> Mark:

@@ -79,11 +79,10 @@ class holm_steps(Panel):
             better, worse = pair.Index if pair.gap >= 0 else pair.Index[::-1]
             said = f"{better} above {worse}: {abs(pair.gap):.1f} points, p {pair.p:.2g}"
             page.link(f"{said}, after Holm {pair.holm:.2g}", dots[rank])
-        if not page.row:
-            collapsed = [("● with a collapsed run", PINE)] if self.collapsed else []
-            lines = ("– – the level, for one", DUSK), ("— Holm's steps, for all", VERMILION)
-            kinds = ("● kept by Holm", BLACK), ("○ below the level only", BLACK), ("● above it", GREY)
-            plot.key(*lines, *kinds, *collapsed, where="bottom right")
+        collapsed = [("● with a collapsed run", PINE)] if self.collapsed else []
+        lines = ("– – the level, for one", DUSK), ("— Holm's steps, for all", VERMILION)
+        kinds = ("● kept by Holm", BLACK), ("○ below the level only", BLACK), ("● above it", GREY)
+        plot.key(*lines, *kinds, *collapsed, where="bottom right")
 
     def say(self, values: dict, now: Tested) -> str:
         said = f"By the {values['measure']}, {values.get('compared', ALL)}: of {len(now.pairs)} pairs "
