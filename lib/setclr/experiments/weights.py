@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import setclr
 from setclr.data.downloads import downloading
@@ -16,7 +16,6 @@ from setclr.models import NORMALISED
 from setclr.training import checkpoint
 
 INSIDE = ("state_dict", "model", "model_state_dict", "encoder")  # where files keep what is a state dict
-OF_ZOOS = ("timm:", "torchvision:")
 MOCO = "vit-small16-moco"
 
 
@@ -33,29 +32,33 @@ def initialise(encoder: nn.Module, where: str) -> None:
     """
     path, state = found(where)
     own = encoder.state_dict()
-    prefixes = {given.removesuffix(name): 0 for name in own for given in state if given.endswith(name)}
-    for prefix, name in ((prefix, name) for prefix in prefixes for name in own):
-        prefixes[prefix] += getattr(state.get(prefix + name), "shape", None) == own[name].shape
-    best = max(
-        prefixes, key=lambda prefix: (prefixes[prefix], "encoder_q" in prefix), default=""
-    )  # MoCo has two
-    fitting = {name: state.pop(best + name, own[name] if "num_batches" in name else None) for name in own}
+    prefixes = {given.removesuffix(name) for name in own for given in state if given.endswith(name)}
+
+    def fits(prefix: str) -> tuple[int, bool]:
+        same = (getattr(state.get(prefix + name), "shape", None) == x.shape for name, x in own.items())
+        return sum(same), "encoder_q" in prefix  # a file of MoCo has two encoders
+
+    best = max(sorted(prefixes), key=fits, default="")
     remedy = "give the folder of a run of this encoder, or a file with its weights"
-    for name, x in fitting.items():
-        if not isinstance(x, Tensor) or x.shape != own[name].shape:
-            got = f"{name} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"no {name}"
-            wanted = f"the encoder's {name} of shape {tuple(own[name].shape)}"
+    learnt, fitting = {name for name, _ in encoder.named_parameters()}, {}
+    for name, x in own.items():
+        given = state.pop(best + name, None)
+        alike = getattr(given, "shape", None) == x.shape
+        if not alike and (name in learnt or "running" in name):  # others are counts, or computed
+            got = f"no {name}" if given is None else f"{name} of shape {tuple(given.shape)}"
+            wanted = f"the encoder's {name} of shape {tuple(x.shape)}"
             raise ValueError(f"init: {path} must have {wanted}, got {got}; {remedy}")
+        fitting[name] = given if alike else x
     checkpoint.load({"encoder": encoder}, {"encoder": fitting}, f"init: {path}", remedy)
     if state:
-        names = ", ".join(list(map(str, state))[:5])
-        warnings.warn(f"init: {path}: {len(state)} entries are not the encoder's: {names}", stacklevel=2)
+        said = f"{len(state)} entries are not the encoder's: {', '.join(map(str, state))}"
+        warnings.warn(f"init: {path}: {said:.200}", stacklevel=2)
 
 
 def found(where: str) -> tuple[str | Path, dict[str, Any]]:
     """The place of weights, and these by name. Raises as `initialise` does."""
     zoo, _, name = where.partition(":")
-    if where.startswith(OF_ZOOS):
+    if name and zoo in ("timm", "torchvision"):
         remedy = f"give a file with the weights of {name}"
         with extra("encoders"), downloading(f"init: the weights of {where} are not there,", remedy):
             if zoo == "timm":
@@ -91,7 +94,7 @@ def export(run: Any, path: str | Path) -> str:
 
     Raises OSError if the file cannot be written; an older file then stays.
     """
-    side, how = (getattr(run.recipe, name, no) for name, no in (("side", None), ("normalised", "none")))
+    side, how = getattr(run.recipe, "side", None), getattr(run.recipe, "normalised", "none")
     state = {key: x.detach().cpu().contiguous() for key, x in run.encoder.state_dict().items()}
     if getattr(run.recipe, "encoder", "") == MOCO:  # its positions are computed, timm's are stored
         from setclr.models.vit import positions
@@ -118,6 +121,9 @@ def elsewhere(run: Any, side: int | None) -> str:
     kind, _, large = name.partition("-")
     if run.own or recipe is None:
         return f"model = ...  # your own {type(run.encoder).__name__}"
+    if recipe.kind == "graph":
+        sizes = f"{run.channels}, {recipe.width}, {recipe.layers}"
+        return f"import setclr.graphs\nmodel = setclr.graphs.GIN({sizes})"
     if name.startswith("timm:"):
         any_side = ", dynamic_img_size=True" * getattr(run.encoder, "dynamic_img_size", False)
         return f'import timm\nmodel = timm.create_model("{name[5:]}", num_classes=0, {channels}{any_side})'
@@ -129,8 +135,5 @@ def elsewhere(run: Any, side: int | None) -> str:
         stem = "7, 2, padding=3" if large else "3, padding=1"
         lines += f"model.conv1 = torch.nn.Conv2d({run.channels}, 64, {stem}, bias=False)"
         return lines if large else f"{lines}\nmodel.maxpool = torch.nn.Identity()"
-    make = {"image": "models.encoder", "video": "video.video_encoder", "graph": "graphs.GIN"}[recipe.kind]
-    given = (
-        f"{run.channels}, {recipe.width}, {recipe.layers})" if not name else f'"{name}", {run.channels})[0]'
-    )
-    return f"import setclr.{make.split('.')[0]}\nmodel = setclr.{make}({given}"
+    make = "video.video_encoder" if recipe.kind == "video" else "models.encoder"
+    return f'import setclr.{make.split(".")[0]}\nmodel = setclr.{make}("{name}", {run.channels})[0]'

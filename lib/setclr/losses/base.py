@@ -272,8 +272,8 @@ class SetLoss(Objective):
         flat = given.get("labels") is not None or given.get("positives") is not None
         z, given["keys"] = joined_views(z, other, given.get("keys"), flat)
         extra = {name: x for name, x in given.items() if x is not None}
-        soft = torch.is_tensor(x := extra.get("positives")) and x.is_floating_point()
-        if soft and "soft positives" not in self.takes:
+        x = extra.get("positives")
+        if isinstance(x, Tensor) and x.is_floating_point() and "soft positives" not in self.takes:
             got = f"{self._get_name()}, which takes a bool mask, got {x.dtype}; SupCon takes weights"
             raise ValueError(f"positives must not be weights for {got}")
         for name, x in extra.items():

@@ -137,7 +137,7 @@ class MomentumEncoder:
         """
         keys = gather_alike(self.grad_cache.embed(views))
         memory = {} if self.queue is None else {"memory": self.queue.keys.to(keys.dtype)}
-        if memory and labelled:
+        if self.queue and labelled:
             memory["memory_labels"] = self.queue.labels
         return {"keys": keys} | memory
 

@@ -69,7 +69,7 @@ class Trainer:
     """
 
     def __init__(
-        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Callable,
+        self, source: Source, encoder: nn.Module, head: nn.Module, loss: Any,
         optimiser: torch.optim.Optimizer | None = None, *, epochs: int = 20, batch: int | Batching = 128,
         seed: int = 0, labels: bool = False, lr_schedule: LRSchedule | None = None, keys: Keys | None = None,
         device: str | torch.device | Machine | None = None,
@@ -206,8 +206,7 @@ class Trainer:
         return writer if rank() == 0 else None
 
     def _title(self) -> str:
-        epoch = min(self.step // self.steps + 1, self.epochs)
-        return f"{self.loss._get_name()}, epoch {epoch} of {self.epochs}"
+        return f"{self.loss._get_name()}, epoch {min(1 + self.step // self.steps, self.epochs)}/{self.epochs}"
 
     def _end_epoch(self, out: Path | None, on_epoch: Callable[["Trainer"], dict | None] | None) -> None:
         """Add the epoch's row to the history, with what `on_epoch` returns."""

@@ -108,6 +108,10 @@ def test_the_lines_that_export_prints_give_the_same_features(tmp_path, name, mor
     torch.testing.assert_close(at["features"], run.encoder(x), rtol=1e-5, atol=1e-5)
     saved = torch.load(tmp_path / "encoder.pt", weights_only=True)
     assert saved["encoder"] in lines and saved["setclr"] == setclr.__version__
+    weights.initialise(
+        again := new_run(replace(run.recipe, seed=1), channels).encoder, str(tmp_path / "encoder.pt")
+    )
+    torch.testing.assert_close(again.eval()(x), run.encoder(x), rtol=1e-5, atol=1e-5)
     assert (saved["side"], saved["normalised"]) == (side, run.recipe.normalised)
 
 

@@ -21,7 +21,7 @@ from torch_geometric.nn import global_mean_pool
 from setclr.cli import main
 from setclr.data import ImageSet
 from setclr.evaluation import svm
-from setclr.experiments import Run, embed_folder, evaluate, load_run, pretrain, watch
+from setclr.experiments import Run, embed_folder, evaluate, export, load_run, pretrain, watch
 from setclr.experiments.kinds import kind_of
 from setclr.graphs import GraphSet, load_graphs
 from setclr.losses import InfoNCE, SupCon
@@ -169,6 +169,8 @@ def test_a_trainers_run_without_a_recipe_is_loaded_measured_and_embeds(tmp_path)
 @KINDS
 def test_a_run_and_its_numbered_checkpoint_are_loaded_exported_and_begin_another(kind, finished):
     run, out = finished(kind)
+    exec(export(run, out / "encoder.pt").rsplit("\n", 1)[0], made := {})  # but for the features
+    assert all(map(torch.equal, made["model"].state_dict().values(), run.encoder.state_dict().values()))
     assert {path.name for path in out.glob("*.pt")} - {"encoder.pt"} == {"checkpoint.pt", "epoch-2.pt"}
     second = load_run(out / "epoch-2.pt")
     assert len(second.rows) == 2 and second.rows == run.rows[:2] and same(load_run(out), run)
