@@ -16,7 +16,8 @@ from setclr.recipes import RECIPES, GraphRecipe, ImageRecipe, VideoRecipe, loss_
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"loss": "Rotation(4)"}, "Rotation"),
+    ({"loss": "Rotation(4)"}, "Rotation"), ({"predictor": 2}, "predictor must be 0 without a momentum"),
+    ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes none"),
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
     ({"batch": 16, "images_per_class": 3}, "batch must be a multiple of images_per_class=3, got 16"),
