@@ -17,6 +17,7 @@ from setclr.recipes import RECIPES, GraphRecipe, ImageRecipe, VideoRecipe, loss_
 
 @pytest.mark.parametrize("change, message", [
     ({"loss": "Rotation(4)"}, "Rotation"), ({"predictor": 2}, "predictor must be 0 without a momentum"),
+    ({"full_views": 1}, "full_views must be 2 to 4 with InfoNCE"),
     ({"loss": "QARe()", "labels": True}, "labels must be False for QARe.*takes none"),
     ({"encoder": "resnet34"}, "encoder must be one of .*did you mean 'resnet32'.*timm:NAME takes any"),
     ({"encoder": "timm:resnet81"}, r"did you mean 'timm:resnet18' .*; timm.list_models\(\) lists them"),
