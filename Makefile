@@ -55,7 +55,7 @@ test-careful: $(READY) ## run the careful pages and the solutions, with small pa
 test-machines: $(READY) ## the numerical tests and notebooks under other processors, threads, seeds and loads
 	$(BIN)/python tests/tools/machines.py
 
-torture: $(READY) ## kill runs and try hostile tensors for 20 minutes, or TORTURE_MINUTES=60
+torture: $(READY) ## strike Trainers and fit them again for 20 minutes, or TORTURE_MINUTES=60
 	$(BIN)/python tests/tools/torture
 
 test-browser: $(READY) ## drive the sliders in a real JupyterLab (needs Chromium)
@@ -85,9 +85,8 @@ coverage: $(READY) ## write notebooks/coverage.md: where each figure and equatio
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
-bench: $(READY) ## measure losses, peers, views, panels, the training loop; or ONLY="peers panels"
+bench: $(READY) ## measure losses, panels, the training loop; or ONLY="panels"
 	$(BIN)/python tests/tools/bench.py $(ONLY)
-	$(if $(ONLY),,$(BIN)/python tests/tools/bench_loop.py)
 
 gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed
 	$(BIN)/python tests/tools/gpu.py

@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import nbformat
@@ -15,6 +16,7 @@ import torch
 from notebook_tools import FOLDER, ROOT
 from scipy import stats
 
+from setclr.cli import main
 from setclr.experiments import load_run
 from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES, Recipe
@@ -22,8 +24,11 @@ from setclr.recipes.recipe import completed
 from setclr_course.papers.folds import folded
 from setclr_course.papers.tables import graph_curves, of_seeds, recorded
 from setclr_course.search import comparing, searches
-from setclr_course.search.recorded import spread
+from setclr_course.search.recorded import everything, spread
 from setclr_course.search.statistics import holm, paired
+
+# What lies in data/: this version reads every checkpoint and record, and the pages say what these say.
+
 
 DATA = ROOT / "data"
 README, RESULTS = (" ".join((ROOT / x).read_text().split()) for x in ("README.md", "site/text/results.md"))
@@ -288,3 +293,52 @@ def test_what_is_said_of_leads_on_graphs_is_what_the_records_say():
             found = [gap.difference > 0 for gap, p in zip(gaps, holm([gap.p for gap in gaps])) if p <= 0.05]
             assert sum(found) == above
     assert f"it is {leads[0]} on MUTAG and {leads[1]} here." in RESULTS
+
+
+# data/results/all.csv is what all records say, and the README's table is what it says.
+
+
+OF_QARE = {"SimCLR": "2-conv4-cifar10-simclr", "SimCLR + QARe": "2-conv4-cifar10-simclr+qare",
+        "SparseCLR": "3-conv4-cifar10-sparseclr",
+        "SparseCLR + QARe": "3-conv4-cifar10-sparseclr+qare"}  # fmt: skip
+
+
+def test_the_table_of_all_records_is_theirs():
+    """`setclr results --csv data/results/all.csv` writes it."""
+    kept, made = (DATA / "results" / "all.csv").read_text(), everything(DATA / "results")[0]
+    assert made.to_csv(index=False, lineterminator="\n") == kept
+
+
+def test_neither_of_qares_gains_is_shown_and_no_row_differs_from_the_printed_one():
+    """Sentences of the page of results, from the table: kNN beside the probe, two losses at once, Welch."""
+    kept = pd.read_csv(DATA / "results" / "all.csv")
+
+    def row(name: str, measure: str) -> pd.Series:
+        of = kept[kept["record"].str.startswith(f"original/qare-table{name}-seed")]
+        return of.set_index("seed")[f"trained, {measure}"]
+
+    sparse = [row(OF_QARE["SparseCLR + QARe"], x) - row(OF_QARE["SparseCLR"], x) for x in ("knn", "linear")]
+    knn, probe = (paired(gain, 0 * gain, questions=questions) for gain, questions in zip(sparse, (1, 2)))
+    said = f"By kNN the gain there is {knn.difference:.1f} (95 %: {knn.low:.1f} to {knn.high:.1f})"
+    both = f"by the probe, its interval goes from {probe.low:.1f} to {probe.high:.1f}"
+    assert said.replace("-", "−") in RESULTS and both.replace("-", "−") in RESULTS
+    smallest = []
+    for name in [*OF_QARE.values(), "2-conv4-cifar10-random", "2-conv4-cifar10-supervised"]:
+        ((measure, printed),) = (published := PUBLISHED[f"qare-table{name}"]).numbers.items()
+        spread_of = float(str(published).split("± ")[1])
+        ours = row(name, measure)
+        three, many = (printed, spread_of, 3), (ours.mean(), ours.std(), len(ours))
+        smallest.append(stats.ttest_ind_from_stats(*three, *many, equal_var=False).pvalue)
+    assert f"the smallest p, that of SimCLR + QARe, is {min(smallest):.2f}" in RESULTS
+    assert smallest.index(min(smallest)) == list(OF_QARE).index("SimCLR + QARe")
+
+
+def test_a_damaged_record_is_named_and_left_out(tmp_path, capsys):
+    whole = next(DATA.glob("results/original/*.json"))
+    (tmp_path / "below" / "trials").mkdir(parents=True)
+    shutil.copy(whole, tmp_path / "below" / "trials" / "a-seed0.json")
+    (tmp_path / "b.json").write_text(json.dumps({"recipe": {}}))
+    main(["results", str(tmp_path), "--csv", str(tmp_path / "all.csv")])
+    said = capsys.readouterr().out
+    assert "all.csv: 1 records" in said and f"Left out: {tmp_path / 'b.json'} is damaged or no record" in said
+    assert pd.read_csv(tmp_path / "all.csv")["record"].tolist() == ["below/trials/a-seed0"]

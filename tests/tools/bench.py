@@ -1,25 +1,20 @@
-"""make bench: what losses, views and panels cost, as ratios within one run or as times of this machine.
+"""make bench: what losses, panels and a training step cost, as ratios within one run or as times here.
 
-python tests/tools/bench.py [losses] [peers] [views] [panels]
+python tests/tools/bench.py [losses] [panels] [loop]
 
-All of them without arguments.
+All of them without arguments. The last takes a GPU if there is one.
 """
 
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from unittest import mock
+from dataclasses import replace
 
-import entmax
 import numpy as np
-import ot
 import torch
-from pytorch_metric_learning.losses import SupConLoss, TripletMarginLoss
-from pytorch_metric_learning.miners import BatchHardMiner
-from pytorch_metric_learning.reducers import MeanReducer
 
-from setclr import inner, losses, views
+from setclr import losses
+from setclr.recipes import ImageRecipe
 from setclr_course import costs, panels
 
 LOSSES = [
@@ -50,68 +45,6 @@ def ratios() -> None:
     print(f"{'InfoNCE itself, ms':46}" + "".join(f"{1e3 * table[N][LOSSES[0]]:9.2f}" for N in SIZES))
 
 
-def peers() -> None:
-    """Outside programs that compute the same, as ratios to ours: above 1 ours is faster. One thread."""
-    torch.set_num_threads(1)
-    print(f"\n{'outside program, its time by ours at N =':56}" + "".join(f"{N:>9}" for N in SIZES[1:]))
-    found: dict[str, list[float]] = {}
-    for N in SIZES[1:]:
-        y = torch.arange(N) % (N // 4)
-        both, sup_con, hard, sinkhorn = y.repeat(2), losses.SupCon(0.1), losses.Triplet(0.5), inner.sinkhorn
-        theirs, miner = SupConLoss(0.1), BatchHardMiner()
-        triplet, flat = TripletMarginLoss(0.5, reducer=MeanReducer()), torch.full((N,), 1 / N)
-        pairs = {
-            "pytorch-metric-learning, SupConLoss, N/4 classes": (
-                lambda z, y=both, f=theirs: f(z.flatten(0, 1), y),
-                lambda z, y=y, f=sup_con: f(z, labels=y),
-            ),
-            "pytorch-metric-learning, batch-hard triplets": (
-                lambda z, y=both, f=triplet, m=miner: f(z.flatten(0, 1), y, m(z.flatten(0, 1), y)),
-                lambda z, y=y, f=hard: f(z, labels=y),
-            ),
-            "POT, sinkhorn, 50 rounds": (
-                lambda z, a=flat: ot.sinkhorn(
-                    a, a, 1 - z[0] @ z[1].T / E, 0.5, "sinkhorn", 50, 0, warn=False
-                ).max(),
-                lambda z, f=sinkhorn: f(1 - z[0] @ z[1].T / E, 0.5, 50).P.max(),
-            ),
-            "entmax, sparsemax": (
-                lambda z: entmax.sparsemax(z[0] @ z[1].T, -1).square().sum(),
-                lambda z: inner.sparsemax(z[0] @ z[1].T).square().sum(),
-            ),
-        }
-        for name, (outside, ours) in pairs.items():
-            taken = medians({"outside": outside, "ours": ours}, N, budget=2.0)
-            found.setdefault(name, []).append(taken["outside"] / taken["ours"])
-    for name, ratios in found.items():
-        print(f"{name:56}" + "".join(f"{ratio:9.2f}" for ratio in ratios))
-
-
-def view_launches(two: tuple[views.View, ...], N: int = 8) -> int:
-    """Operations that a GPU is asked for, the copy of the numbers to it included: the same everywhere."""
-    images, draws = torch.zeros(N, 3, 32, 32).byte().to("meta"), views.draw(two, N, torch.Generator())
-    with mock.patch.object(torch, "autocast", lambda *_, **__: nullcontext()):  # it does not know this device
-        return costs.launches(lambda: views.apply(images, two, draws))
-
-
-def view_rates(side: int = 32) -> None:
-    """Views a second at 32x32 on one thread, eager and compiled, draws included."""
-    torch.set_num_threads(1)
-    generator = torch.Generator().manual_seed(0)
-    print(f"\n{'views/s at 32 px, one thread':28}batch    eager compiled    ratio launches   (best of 30)")
-    for batch in (128, 256):
-        images = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8)
-        for name, two in views.PRESETS.items():
-            seconds = {False: [], True: []}
-            for compiled in (False, True) * 32:
-                start = time.perf_counter()
-                views.apply(images, two, views.draw(two, batch, generator), compiled)
-                seconds[compiled].append(time.perf_counter() - start)
-            eager, fast = (2 * batch / min(taken[2:]) for taken in seconds.values())
-            asked = view_launches(two)
-            print(f"{name:28}{batch:5}{eager:9,.0f}{fast:9,.0f}{fast / eager:9.2f}{asked:9}")
-
-
 def events() -> None:
     """Kernel time of an event on each panel, milliseconds: of its slowest control, at 13 stops."""
     print(f"\n{'event on a panel, ms':32}   median  slowest")
@@ -128,7 +61,65 @@ def events() -> None:
         print(f"{name:32}{median:9.1f}{slowest:9.1f}  {control}")
 
 
+# Every loss in a step
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ON_GPU = DEVICE.type == "cuda"
+WHERE = torch.cuda.get_device_name() if ON_GPU else costs.this_machine()
+IN_A_STEP = {
+    "InfoNCE(0.5)": "",
+    "InfoNCE(0.5) + 1.125 * QARe()": "QARe paper: +13 % of a step at 256, +29 % at 2048 (ResNet-32)",
+    "SparseCLR()": "",
+    "SparseCLR() + 1.125 * QARe()": "",
+    "GroCo()": "GroCo paper: 526 ms against 514 (ResNet-50, 224 px, batch 128)",
+    "IOT('total')": "",
+    "IOT('rows')": "",
+    "IOT('both', 0.5, 8)": "IOT-CL paper: as SimCLR",
+    "MMCL()": "MMCL paper: like SimCLR",
+    "MMCL(solver='exact')": "",
+}
+
+
+def whole(recipe: ImageRecipe, steps: int) -> float:
+    """Images a second of the loop as it is; three first steps not counted. On a GPU without waiting between
+    steps, on a CPU of the fastest step, which nothing else on the machine has slowed down."""
+    epoch = costs.noise_trainer(recipe, steps + 4, DEVICE).epoch()
+    for _ in range(3):
+        next(epoch)
+    taken, started = [], now()
+    for _ in range(steps):
+        begun = time.perf_counter()
+        next(epoch)
+        taken.append(time.perf_counter() - begun)
+    return steps * recipe.batch / (now() - started) if ON_GPU else recipe.batch / min(taken)
+
+
+def now() -> float:
+    if ON_GPU:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def loop() -> None:
+    """Every loss in a step; 32 px, two views, the QARe paper's augmentation."""
+    sizes = [("resnet18", 256, 30), ("resnet18", 2048, 8)] if ON_GPU else [("conv4", 256, 6)]
+    for encoder, batch, steps in sizes:
+        recipe = ImageRecipe("InfoNCE(0.5)", views="qare", encoder=encoder, batch=batch, last_norm=True)
+        parsed = {text: losses.parse(text) for text in IN_A_STEP}
+        parts, taken = (
+            {name: costs.middle(seconds).median for name, seconds in runs.items()}
+            for runs in costs.parts_of_a_step(recipe, parsed, steps, DEVICE.type)
+        )
+        print(f"\n{encoder}, batch {batch}, 32 px, {WHERE}; ms of a step's parts:")
+        print(", ".join(f"{part} {1e3 * seconds:.1f}" for part, seconds in parts.items()))
+        print(f"{'loss':32}      ms   share  images/s  the paper says")
+        for text, claim in IN_A_STEP.items():
+            share = taken[text] / (taken[text] + sum(parts.values()))
+            rate = whole(replace(recipe, loss=text), steps)
+            print(f"{text:32}{1e3 * taken[text]:8.1f}{share:8.1%}{rate:10,.0f}  {claim}", flush=True)
+
+
 if __name__ == "__main__":
-    parts = {"losses": ratios, "peers": peers, "views": view_rates, "panels": events}
+    parts = {"losses": ratios, "panels": events, "loop": loop}
     for part in sys.argv[1:] or parts:
         parts[part]()

@@ -122,9 +122,7 @@ def from_records() -> list[Shown]:
     for figure, (_, called, _) in FIGURES.items():
         if count := sum(name in names for name in called.values()):
             found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
-    return [
-        Shown(paper, listed(paper, item), says, "../data/results", how) for paper, item, says, how in found
-    ]
+    return [Shown(of, listed(of, item), said, "../data/results", how) for of, item, said, how in found]
 
 
 def from_docstrings() -> list[Shown]:

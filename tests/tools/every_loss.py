@@ -29,9 +29,7 @@ MMCL(bandwidth=0.5, solver="exact"); MMCL(solver="pgd")
 AlignUniform(); HardNegatives(0.3, 0.3, stop_gradient=True); InvaSpread(0.3); DebiasedInfoNCE(0.3)
 HCL(0.3, 0.1, 2.0); DecoupledInfoNCE(0.3)
 """)
-EXAMPLES += [
-    kind() for kind in LOSSES if kind not in set(map(type, EXAMPLES))
-]  # a new loss, as it is by default
+EXAMPLES += [kind() for kind in LOSSES if kind not in set(map(type, EXAMPLES))]  # a new loss, by default
 EVERY = EXAMPLES + several("InfoNCE(0.5) + 0.25 * GroCo(); 0.6 * SparseCLR() + 0.4 * QARe()")
 
 

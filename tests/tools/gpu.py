@@ -1,6 +1,6 @@
 """make gpu: everything that needs a GPU, once, and what came out as a file to be committed.
 
-Measures loop and losses (tests/tools/bench_loop.py engine, loop), trains compare-resnet18 for one epoch on
+Measures losses in the loop (tests/tools/bench.py loop), trains compare-resnet18 for one epoch on
 random images of CIFAR-10's shape, and runs the CUDA tests. Writes data/results/gpu/NAME.json, NAME the GPU's.
 
 Two modes do other things. `gpu.py campaign` trains within a budget of seconds (gpu_campaign.py), `gpu.py
@@ -61,11 +61,11 @@ def epoch() -> dict:
 def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("make gpu needs a CUDA device, and torch finds none; make test needs none")
-    import bench_loop  # what it imports is not on every machine
+    import bench  # what it imports is not on every machine
 
     found = {
         "machine": describe_machine(torch.nn.Linear(1, 1).cuda()), "cuda": torch.version.cuda, **library(),
-        "command": "make gpu", "engine": printed(bench_loop.engine), "loop": printed(bench_loop.loop),
+        "command": "make gpu", "loop": printed(bench.loop),
         "epoch": epoch(), "tests": tests(),
     }  # fmt: skip
     name = re.sub(r"[^a-z0-9]+", "-", torch.cuda.get_device_name().lower()).strip("-")

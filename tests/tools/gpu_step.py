@@ -38,11 +38,8 @@ def timed(recipe: ImageRecipe, steps: int = 40) -> None:
         if not options:
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
                 lasting(epoch, 10)
-            print(
-                profile.key_averages().table(
-                    sort_by="cuda_time_total", row_limit=25, max_name_column_width=60
-                )
-            )
+            slowest = profile.key_averages()
+            print(slowest.table(sort_by="cuda_time_total", row_limit=25, max_name_column_width=60))
 
 
 def lasting(epoch, steps: int) -> tuple[float, float]:

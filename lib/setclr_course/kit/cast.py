@@ -1,6 +1,7 @@
 """The six photographs that ride on the dots of the course, and two random views of each.
 
-They lie in cast.png, so that a page that shows them needs no torch; tests/tools/cast_again.py makes it again.
+They lie in cast.png, so that a page that shows them needs no torch; tests/tools/cast_again.py made it (commit
+80d9a71).
 """
 
 from functools import cache

@@ -89,14 +89,6 @@ def test_the_race_draws_the_records(measure, column):
     assert panel.alt.endswith("number 2.") and means == sorted(means, reverse=True)
 
 
-def test_runs_of_two_losses_are_of_one_length():
-    uneven = made_up(2)
-    uneven["made-up loss A"][0]["history"].pop()
-    for records, got in ((made_up(1), r"1 of \[10\]"), (uneven, r"2 of \[9, 10\]")):
-        with pytest.raises(ValueError, match=f"of two losses and two epochs or more, got {got}"):
-            panels.recorded_curves(records)
-
-
 # Means, gaps and noise
 
 
@@ -200,16 +192,6 @@ def test_settings_that_diverged_are_shown_as_nothing():
     assert panels.knob_curves({"infonce": runs}).alt.endswith("At rate 0.01 every run diverged.")
 
 
-def test_losses_may_have_grids_of_their_own_sizes():
-    """A search adds rates and values where the best lies at an end; the last stops are the last there is."""
-    trials = knob_curves.made_up()
-    trials["groco"] = trials["groco"].query("lr < 0.01 and value < 16")
-    panel = panels.knob_curves(trials, loss="groco", rate=4, knob=5)
-    assert panel.alt.startswith("groco with beta 4 at rate 0.003: ")
-    other = panel.seen({**panel.values, "loss": "infonce"})
-    assert other.sentence.startswith("infonce with temperature 1 at rate 0.01: ")
-
-
 # Final runs
 
 
@@ -286,27 +268,6 @@ def test_dots_are_the_runs_and_the_gaps_stand_beside_those_of_the_paper():
     assert theirs["sign"] == "◆" and gaps["xlabel"].endswith("◆ in the paper")
     for mark, numbers in ((theirs, printed["linear"]), (ours, means)):
         assert mark["x"] == pytest.approx([numbers.iloc[k] - numbers.iloc[0] for k in (1, 2)], rel=1e-5)
-
-
-def test_runs_that_diverged_and_rows_that_the_paper_does_not_print_are_left_out():
-    frame, printed = paired_gaps.made_up()["table A"]
-    frame.loc[frame["row"] == "setting p", ["knn", "linear"]] = np.nan
-    panel = panels.paired_gaps({"table A": (frame, printed.drop("setting q"))})
-    assert "of 2 gaps to it" in panel.alt and len(panel.scene["links"]) == 3
-    with pytest.raises(ValueError, match="figures must have records, got none of table A"):
-        panels.paired_gaps({"table A": (frame[:0], printed)})
-    curve = pd.DataFrame(columns=["knn", "linear"], dtype=float)  # of which nothing is printed
-    assert panels.paired_gaps({"a curve": (frame, curve)}).scene["plots"][1]["xlabel"] == "points above it"
-
-
-def test_the_heads_outputs_are_offered_where_all_figures_have_them():
-    frame, printed = paired_gaps.made_up()["table B"]
-    figures = {"table B": (frame.assign(**{"knn-projection": frame["knn"] - 9}), printed)}
-    panel = panels.paired_gaps(figures, row=1, measure="kNN in the head's outputs")
-    mean = frame.loc[frame["row"] == "setting p", "knn"].mean() - 9
-    assert f"by kNN in the head's outputs, setting p: {mean:.1f} %" in panel.alt
-    figures["table A"] = paired_gaps.made_up()["table A"]
-    assert panels.paired_gaps(figures).knobs["measure"].names == tuple(comparison.MEASURES)
 
 
 # τ and β

@@ -11,10 +11,12 @@ from conftest import a_record, shifted
 
 from setclr import losses
 from setclr.cli import main
+from setclr.experiments.records import OLDER, Record
 from setclr.experiments.run import new_run
 from setclr.recipes import COMPARED, PUBLISHED, RECIPES, Published, Recipe
 from setclr.views import PRESETS, multi_crop
 from setclr_course.papers.rows import read, rows
+from setclr_course.search.recorded import ours
 
 OF_IMAGES = {name: RECIPES[name] for name in RECIPES if RECIPES.kind(name) == "image"}
 NUMBERS = {  # for each table, how many numbers the paper prints for the runs that we have
@@ -196,30 +198,27 @@ def test_an_exact_name_shows_how_it_differs_from_the_defaults_and_which_rows_it_
     assert told.count("in small: ") == 7
 
 
-def test_ours_are_the_records_of_the_same_training(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data" / "results").mkdir(parents=True)
-    name = "qare-table3-conv4-cifar10-sparseclr"
+def test_ours_are_the_records_of_the_same_training():
+    """Not those of another setting, data set or length; nor parts of a set or other pixels in one mean."""
+    name, kept = "qare-table3-conv4-cifar10-sparseclr", []
     right = replace(RECIPES[name], data="folder:somewhere/cifar10")
 
-    def ours(file, recipe, linear, pixels="JPEG q75", epochs=200, images=50000, **more):
-        kept = a_record({**recipe.to_dict(), **more}, epochs=epochs, pixels=pixels, protocol="qare",
-                        images={"train": images, "test": 10000},
-                        accuracy_percent={"trained": {"knn": 40.0, "linear": linear}})  # fmt: skip
-        (tmp_path / "data" / "results" / f"{file}.json").write_text(json.dumps(kept))
-        main(["recipes", name])
-        return capsys.readouterr().out.splitlines()[0].split("ours: ")[1]
+    def shown(recipe, linear, images=50000, pixels="JPEG q75", epochs=200, **more):
+        measured = {"trained": {"knn": 40.0, "linear": linear}}
+        made = a_record(recipe.to_dict() | more, epochs=epochs, pixels=pixels, protocol="qare",
+                        images={"train": images, "test": 10000}, accuracy_percent=measured)  # fmt: skip
+        kept.append(Record(**OLDER | made))
+        return ours(RECIPES[name], kept, "qare", PUBLISHED[name].numbers)
 
     for other in (dict(batch=64), dict(data="folder:somewhere/cifar100")):
-        assert ours("another", replace(right, **other), 1.0) == "-"
+        assert shown(replace(right, **other), 1.0) == "-"
     for other in (dict(epochs=100), dict(colour=1)):
-        assert ours("another", right, 1.0, **other) == "-"
-    part = ours("part", replace(right, data="cifar10"), 58.0, pixels="original", images=10000)
-    assert part == "linear 58.0 (10000 images)"
-    assert ours("a", right, 59.0) == "linear 59.0 (50000 images, JPEG q75)"
-    assert ours("b", replace(right, seed=1), 61.0) == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
-    original = ours("c", replace(right, data="cifar10"), 62.0, pixels="original")
-    assert original == "linear 62.0 (50000 images)"
+        assert shown(right, 1.0, **other) == "-"
+    whole = replace(right, data="cifar10")
+    assert shown(whole, 58.0, 10000, "original") == "linear 58.0 (10000 images)"
+    assert shown(right, 59.0) == "linear 59.0 (50000 images, JPEG q75)"
+    assert shown(replace(right, seed=1), 61.0) == "linear 60.0 ± 1.4 (50000 images, JPEG q75)"
+    assert shown(whole, 62.0, pixels="original") == "linear 62.0 (50000 images)"
 
 
 # QARe's and SparseCLR's tables mean what their authors' program does; variants are the text's.
@@ -351,15 +350,13 @@ def test_a_row_has_the_keys_of_its_bases_and_its_own_replace_theirs(tmp_path):
         "ada-table1-svhn": {"data": "svhn", "weight_decay": 0.5, "protocol": "setclr"},
         "ada-other": {"weight_decay": 1e-6, "protocol": "setclr"},
     }
-    assert found.published == {
-        "ada-table1-svhn": Published("Ada 1843", "1", {"knn20": 1.5}, {"knn20": 0.5}, "a guess; so is this")
-    }
+    wanted = Published("Ada 1843", "1", {"knn20": 1.5}, {"knn20": 0.5}, "a guess; so is this")
+    assert found.published == {"ada-table1-svhn": wanted}
 
 
 @pytest.mark.parametrize("sound, damaged, words", [
     ('like = ["svhn"]', 'like = ["svnh"]', "row 'ada-table1-svhn': 'svnh' is named and is not there"),
     ('["first", "second"]', '["first", "zweite"]', "row 'ada-table1-svhn': 'zweite' is named"),
-    ("paper =", "papers =", "row 'ada-table1-svhn': 'paper' is named"),
     ("[base.all]", "[base.all", ".*line 6"),
     ("[base.all]", '[base.it]\nlike = ["all"]\n[base.all]', "base 'it': 'all' is named"),
     ("[base.all]", '[figure.one]\nnotes = "."\n[base.all]', "figure 'one': .*'notes'"),

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import socket
-import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -34,7 +33,7 @@ from setclr.evaluation.neighbours import nearest, vote
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
-from setclr.recipes import ImageRecipe, registry
+from setclr.recipes import ImageRecipe
 from setclr.training.distributed import joined
 from setclr_course.kit.front import joined as script
 from setclr_course.papers.protocols import PROTOCOLS
@@ -141,18 +140,13 @@ def test_the_page_stands_alone_says_its_pictures_and_names_nobodys_folders(tmp_p
     assert "last_norm" not in seen.text and "temperature=0.07" not in seen.text
 
 
-def test_of_an_absolute_path_the_last_name_stays():
-    names = {"/a/b c/d": "d", "folder:/a/b/": "folder:b", "--out=/a/b": "--out=b", "~/x/y": "y", "/": "",
-             "--data=folder:/a/b": "--data=folder:b", "data/runs/x": "data/runs/x", "1/2": "1/2"}  # fmt: skip
-    assert {text: nowhere(text) for text in names} == names
-
-
 def test_wherever_a_path_stands_in_a_text_only_its_last_name_is_shown():
     names = {"JPEG q75 of /home/ada l/my cats, (/srv/x)": "JPEG q75 of my cats, (x)",
              "init='/a/b.pt'": "init='b.pt'", "../ada/x": "x", "folder:~ada/x": "folder:x",
              "/a/b:/c/d": "b:d", "file:///a/b": "file:b",
              "of </a/b> and\n/c/d": "of <b> and\nd", "T-shirt/top or 3 / 4": "T-shirt/top or 3 / 4",
-             "<i>75</i>": "<i>75</i>"}  # fmt: skip
+             "<i>75</i>": "<i>75</i>", "folder:/a/b/": "folder:b", "--out=/a/b": "--out=b", "/": "",
+             "~/x/y": "y", "data/runs/x": "data/runs/x"}  # fmt: skip
     assert {text: nowhere(text) for text in names} == names
 
 
@@ -246,18 +240,6 @@ def test_shares_are_scikit_learns_confusion_matrix_and_mistakes_are_said_largest
     assert "best: b (90 %); worst: a (60 %)" in pictures.confusion(shares, tuple("abc")).alt
     planes = [pictures.plane(torch.randn(n, 3), torch.zeros(n).long(), ("a",)) for n in (4, 5)]
     assert planes[0] is None and planes[1].png.startswith(b"\x89PNG"), "a few points have no plane"
-
-
-def test_a_page_without_matplotlib_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    a_run().save(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("setclr_course.run_page")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(registry, "loaded", registry.loaded.__wrapped__)  # as if nothing were loaded yet
-    said = r"setclr needs matplotlib for this, which is not installed: pip install 'setclr\[lab\]'"
-    with pytest.raises(ModuleNotFoundError, match=said):
-        main(["evaluate", str(tmp_path), "--all"])
-    assert not list(tmp_path.glob("*.html"))
 
 
 def one_of_two(process: int, ports: list[int], folder: str, results) -> None:

@@ -8,6 +8,7 @@ from html import unescape
 from types import SimpleNamespace
 
 import pytest
+from conftest import a_record
 from notebook_tools import ROOT
 
 sys.path.insert(0, str(ROOT / "site"))
@@ -31,23 +32,15 @@ def page(tmp_path_factory):
     results = here / "results"
     results.mkdir()
     for k, text in enumerate(HOSTILE):
-        recipe = {
-            "loss": f"InfoNCE(){text}",
-            "data": f"folder:/x/{text}",
-            "encoder": f"conv4{text}",
-            "seed": 0,
-        }
-        one = {"accuracy_percent": {"trained": {"knn": 1.0}}, "epochs": 1, "training_seconds": 1.0,
-               "images": {"train": 9}, "pixels": text, "recipe": recipe,
-               "machine": {"device": text}}  # fmt: skip
+        recipe = {"loss": f"InfoNCE(){text}", "data": f"folder:/x/{text}", "encoder": f"conv4{text}"}
+        measured = {"trained": {"knn": 1.0}}
+        one = a_record(recipe | {"seed": 0}, accuracy_percent=measured, pixels=text, machine={"device": text})
         (results / f"{k}{text.replace('/', '')}.json").write_text(json.dumps(one))
     (results / "<b>damaged<b>.json").write_text("{}")
     (here / "src").mkdir()
     (here / "src" / "index.md").write_text("# Results\n\n" + inert(recorded.summary(results)))
-    settings = (
-        'extensions = ["myst_nb"]\nnb_execution_mode = "off"\nmyst_enable_extensions = ["dollarmath"]\n'
-    )
-    (here / "src" / "conf.py").write_text(f"{settings}smartquotes = False\n")
+    settings = 'extensions = ["myst_nb"]\nmyst_enable_extensions = ["dollarmath"]\nsmartquotes = False\n'
+    (here / "src" / "conf.py").write_text(settings)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", here / "src", here / "out"]
     subprocess.run(sphinx, check=True)
     made = (here / "out" / "index.html").read_text()
@@ -58,7 +51,7 @@ def test_what_records_say_is_shown_as_it_stands(page):
     cells = [unescape(re.sub("<[^>]*>", "", cell)) for cell in re.findall(r"<td>(.*?)</td>", page, re.S)]
     for k, text in enumerate(HOSTILE):
         (row,) = (at for at, cell in enumerate(cells) if cell == f"{k}{text.replace('/', '')}")
-        assert cells[row + 1].endswith(f", 9, {text}") and cells[row + 2] == f"InfoNCE(){text}"
+        assert cells[row + 1].endswith(f", 50, {text}") and cells[row + 2] == f"InfoNCE(){text}"
         assert cells[row + 3] == f"conv4{text}, 1, float32" and text in cells[row + 9]
     assert "<strong>kNN</strong>" in page and "&lt;b&gt;damaged&lt;b&gt;.json is damaged" in page
 

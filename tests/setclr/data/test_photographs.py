@@ -122,12 +122,6 @@ def test_one_small_crop_or_a_png_keeps_the_whole_resolution(tmp_path, decoded, n
     assert decoded == [(200, 200)] * 2
 
 
-def test_size_decides_the_side_of_views_without_one(tmp_path):
-    files = Photographs(saved(tmp_path, smooth(2, 30, 50)), 24)
-    (x,) = files.crops([0, 1], (View(), View()), draw((View(),) * 2, 2, shifted()))
-    assert x.shape == (2, 2, 3, 24, 24)
-
-
 # Verifying
 
 
@@ -143,11 +137,7 @@ def test_verify_decodes_all_files_and_names_all_that_are_damaged(tmp_path):
 
 @pytest.mark.parametrize("call, message", [
     (lambda files, at: Photographs([]), "paths must hold at least one"),
-    (lambda files, at: Photographs([files.path(0)], 0), "size must be .*got 0"),
-    (lambda files, at: next(files.split(0)), "batch must be .*got 0"),
-    (lambda files, at: Photographs([at / "gone.png"]), r"gone\.png is no image that can be read"),
     (lambda files, at: files.crops([0, 1], TWO, draw(TWO, 3, shifted())), r"^draws must be \(2, 3, 36\)"),
-    (lambda files, at: files.crops([0, 1], None, draw(TWO, 3, shifted())), "^views must be "),
     (lambda files, at: files.crops([0, 1], PADDED, draw(PADDED, 2, shifted())),
      "^padding must be 0 for crops read from files, got 0.125; set size"),
     (lambda files, at: Photographs(saved(at, smooth(1, 30, 50))).crops([0], [View()],

@@ -24,19 +24,14 @@ def png16(path: Path, colours: int, kind: int) -> None:
     png(path, 8, 16, kind, 8 * bytes(1 + 8 * 2 * colours))
 
 
-def tiff16(path: Path, shape: tuple[int, ...], planes: str) -> None:
-    tifffile.imwrite(path, np.zeros(shape, np.uint16), photometric="rgb", planarconfig=planes)
-
-
-SGI16 = struct.pack(">hbbHHHHll4x80sl404x", 474, 0, 2, 3, 8, 8, 3, 0, 65535, b"", 0) + bytes(8 * 8 * 6)
+def tiff16(path: Path) -> None:
+    tifffile.imwrite(path, np.zeros((3, 8, 8), np.uint16), photometric="rgb", planarconfig="separate")
 
 
 @pytest.mark.parametrize("name, write", [
     ("rgb.png", lambda path: png16(path, 3, 2)), ("grey with alpha.png", lambda path: png16(path, 2, 4)),
-    ("rgba.png", lambda path: png16(path, 4, 6)), ("rgb.tif", lambda path: tiff16(path, (8, 8, 3), "contig")),
-    ("planes.tif", lambda path: tiff16(path, (3, 8, 8), "separate")),
+    ("rgba.png", lambda path: png16(path, 4, 6)), ("planes.tif", tiff16),
     ("rgb.ppm", lambda path: path.write_bytes(b"P6 8 8 65535\n" + bytes(8 * 8 * 6))),
-    ("rgb.sgi", lambda path: path.write_bytes(SGI16)),
 ])  # fmt: skip
 def test_colours_of_16_bits_are_refused_by_name_as_grey_is(name, write, tmp_path):
     write(tmp_path / name)
@@ -46,26 +41,12 @@ def test_colours_of_16_bits_are_refused_by_name_as_grey_is(name, write, tmp_path
         Photographs([tmp_path / name])
 
 
-def test_a_jpeg_2000_of_16_bits_is_refused_too(tmp_path):
-    Image.new("RGB", (8, 6)).save(tmp_path / "a.jp2")
-    eight, sixteen = (b"\x00\x03" + 3 * bytes([bits - 1, 1, 1]) for bits in (8, 16))  # three colours
-    whole = (tmp_path / "a.jp2").read_bytes()
-    assert whole.count(eight) == 1
-    (tmp_path / "b.jp2").write_bytes(whole.replace(eight, sixteen))
-    assert Photographs([tmp_path / "a.jp2"])[0].shape == (3, 6, 8)
-    with pytest.raises(ValueError, match="b.jp2 is no image .*not of 8 bits"):
-        Photographs([tmp_path / "b.jp2"])
-
-
 def test_formats_and_modes_of_8_bits_or_fewer_are_taken(tmp_path):
     picture = Image.new("RGB", (8, 6), (100, 100, 100))
     for name in ("bmp", "dib", "gif", "jpg", "jp2", "pcx", "png", "ppm", "qoi", "sgi", "tga", "tif", "webp"):
         picture.save(tmp_path / f"a.{name}")
     for mode in ("L", "P", "RGBA", "CMYK", "LA"):
         picture.convert(mode).save(tmp_path / f"{mode}.{'tif' if mode == 'CMYK' else 'png'}")
-    rows = struct.pack("<H", 0x7BEF) * 48  # five bits of red and blue, six of green
-    size = struct.pack("<IiiHHIIiiII3I", 52, 8, 6, 1, 16, 3, len(rows), 0, 0, 0, 0, 0xF800, 0x7E0, 0x1F)
-    (tmp_path / "b.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 66 + len(rows), 0, 0, 66) + size + rows)
     assert Photographs(sorted(tmp_path.iterdir()))[:].float().sub(100).abs().max() < 32
     picture.convert("1").save(tmp_path / "1.png")
     assert Photographs([tmp_path / "1.png"])[:].unique().tolist() == [0, 255]

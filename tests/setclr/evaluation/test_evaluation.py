@@ -116,12 +116,6 @@ def test_features_are_computed_in_the_precision_asked_for():
         features(encoder, images, precision="fp8")
 
 
-def test_pixels_have_no_brightness():
-    images = torch.randint(0, 200, (4, 3, 8, 8), dtype=torch.uint8)
-    torch.testing.assert_close(evaluation.pixels(images + 50), evaluation.pixels(images), rtol=0, atol=1e-3)
-    assert evaluation.pixels(images).shape == (4, 192)
-
-
 @given(st.integers(1, 6))
 def test_matching_accuracy_equals_brute_force(n):
     a, b = torch.randn(n, 4, dtype=torch.float64), torch.randn(n, 4, dtype=torch.float64)
@@ -175,21 +169,15 @@ def test_the_nearest_other_image_of_one_that_is_there_three_times_is_a_copy():
 
 @pytest.mark.parametrize("call, message", [
     (lambda x, y: knn(x, y, x, k=11), "k must be an integer >= 1 and <= 10, got 11; the bank has 10"),
-    (lambda x, y: knn(x, y, x, k=5, temperature=0), "temperature must be > 0, got 0"),
     (lambda x, y: knn(x, y, x[:, :2]), r"bank and queries must be .* got \(10, 3\) and \(10, 2\)"),
     (lambda x, y: knn(x, y.float(), x), "bank_labels must be 10 integers, got torch.float32"),
     (lambda x, y: knn(x, y, x * torch.nan), "queries must be finite"),
-    (lambda x, y: linear_probe(x, y, x, epochs=0), "epochs must be an integer >= 1, got 0"),
-    (lambda x, y: linear_probe(x, y, x, lr=-1), "lr must be > 0, got -1"),
     (lambda x, y: linear_probe(x[None], y, x), "bank and queries must be of as many encoders, got "),
-    (lambda x, y: evaluation.matching_accuracy(x, x[:4]), r"a and b must both be .* \(10, 3\) and \(4, 3\)"),
     (lambda x, y: retrieval_at_1(x * torch.nan, y), "features must be finite"),
     (lambda x, y: knn(x.numpy(), y, x), "bank must be a tensor, got ndarray; torch.as_tensor makes one"),
-    (lambda x, y: knn(x, y.tolist(), x), "bank_labels must be a tensor, got list"),
     (lambda x, y: knn(x, y * 10**9, x), "bank_labels must be below 1048576, got 9000000000; number the"),
     (lambda x, y: svm_held_out(x, y % 3, x, y), "labels must have 5 of each class or more, got a class of 3"),
     (lambda x, y: features(nn.Flatten(), torch.rand(2, 3, 8, 8)), "images must .* uint8, .* torch.float32"),
-    (lambda x, y: features(nn.Flatten(), torch.zeros(0, 3, 8, 8).byte()), "images must be .* not empty"),
     (lambda x, y: features(nn.Flatten(), [1]), r"images must be .* got \(\) list; .* take its .images"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(call, message):

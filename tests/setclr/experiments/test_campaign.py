@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import a_record
-from small_runs import FEW, Killed, kill, killed_at
+from small_runs import FEW, Killed, kill
 
 import setclr
 from setclr import data, pretrain
@@ -76,13 +76,6 @@ def test_a_record_names_the_commit_of_a_clone_and_whether_files_differ_from_it(t
     assert told()["commit"] == f"{head}, changed"
 
 
-def test_results_that_cannot_be_written_are_noticed_before_training(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"file must be a folder that can be written .*choose another"):
-        next(campaigns.campaign(TWO, (0,), tmp_path / "runs", tmp_path / "file"))
-    assert not (tmp_path / "runs").exists()
-
-
 def test_after_an_interruption_only_the_rest_is_done_and_what_diverges_does_not_stop_the_others(tmp_path):
     trained, three = [], TWO | {"third": ONE}
     train = noting(trained, [FloatingPointError("the loss became nan"), None, KeyboardInterrupt()])
@@ -133,14 +126,11 @@ def without_times(path: Path) -> dict:
     return {key: x for key, x in kept.items() if key != "training_seconds"}
 
 
-@pytest.mark.parametrize("moment", ["training", "recording"])
-def test_a_killed_campaign_ends_with_the_same_record(moment, tmp_path, monkeypatch):
-    if moment == "training":
-        killed_at(3, lambda: list(campaign(tmp_path)))
-    else:
-        with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(campaigns, "record", lambda *given: kill(given))
-            list(campaign(tmp_path))
+def test_a_campaign_that_is_killed_while_it_records_ends_with_the_same_record(tmp_path, monkeypatch):
+    """One that is killed while it trains: test_resuming.py."""
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(campaigns, "record", lambda *given: kill(given))
+        list(campaign(tmp_path))
     assert not list(tmp_path.glob("*.json")) and (tmp_path / "runs" / "a-seed0" / "checkpoint.pt").exists()
     (said,) = campaign(tmp_path)
     list(campaign(tmp_path / "other"))

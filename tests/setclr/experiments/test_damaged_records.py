@@ -4,7 +4,6 @@ import copy
 import json
 import re
 from dataclasses import fields, replace
-from functools import partial
 
 import pytest
 from conftest import a_record
@@ -13,7 +12,6 @@ from pictures import BROKEN, NO_FILES
 from setclr.cli import main
 from setclr.experiments.records import OLDER, Record, read_record
 from setclr.recipes import RECIPES
-from setclr_course.papers.figures import FIGURES, frame
 from setclr_course.search.campaigns import precision_of
 from setclr_course.search.comparing import read
 from setclr_course.search.recorded import line_of, ours, summary
@@ -37,20 +35,14 @@ OF_OTHER_KINDS = [
     *(({one.name: [0]}, rf"{one.name}(\.0)? must be .*, got (\[0\]|0)") for one in fields(Record)),
     ({"accuracy_percent": {"trained": 3}}, "accuracy_percent.trained must be dict, got 3"),
     ({"accuracy_percent": {"trained": {"knn": "high"}}}, "trained.knn must be .*, got 'high'"),
-    ({"epochs": "5"}, "epochs must be int, got '5'"),
-    ({"images": {"train": "many"}}, "images.train must be int"),
-    ({"recipe": {"loss": 3}}, "recipe.loss must be str"),
     ({"recipe": {"loss": "InfoNCE()", "lr": "fast"}}, "recipe.lr must be .*, got 'fast'"),
     ({"recipe": {"loss": "InfoNCE()", "new": [1]}}, r"recipe.new must be .*, got \[1\]"),
-    ({"machine": {"device": 0}}, "machine.device must be str"),
-    ({"history": [1]}, "history.0 must be dict, got 1"),
 ]
 DAMAGED = [
     (b" \n", "Expecting value: line 2"),
     (b"\xff\xfe{}", "codec can't decode"),
     (b"[" * 100_000, "recursion"),
     (b"[]", r"the record must be dict, got \[\]"),
-    (b"null", "the record must be dict, got None"),
     *((json.dumps(GOOD).encode()[:end], ": line 1 ") for end in (0, 1, 99, -1)),  # cut off
     *((without(field), f"{field} must be .*, got None") for field in NEEDED),
     *((GOOD | other, words) for other, words in OF_OTHER_KINDS),
@@ -101,11 +93,9 @@ def test_older_records_are_read_with_what_they_lack(tmp_path):
 
 
 def test_tables_for_claims_are_not_made_without_a_damaged_record(tmp_path):
-    title, figure = next(iter(FIGURES.items()))
-    put(tmp_path, f"{next(iter(figure.rows.values()))}-seed0", {})
-    for reader in (read, partial(frame, title)):
-        with pytest.raises(ValueError, match=r"seed0\.json is damaged"):
-            reader(tmp_path)
+    put(tmp_path, "x-seed0", {})
+    with pytest.raises(ValueError, match=r"seed0\.json is damaged"):
+        read(tmp_path)
 
 
 def test_a_search_chooses_among_whole_trials_beside_a_damaged_one(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
@@ -21,7 +20,6 @@ from setclr.evaluation import svm
 from setclr.experiments import pretrain, watch
 from setclr.recipes import GraphRecipe
 from setclr.seeding import seeded
-from setclr.training import Step
 from setclr_course.papers.tables import graph_results
 
 MUTAG = graphs.load_graphs("mutag")
@@ -212,13 +210,8 @@ def test_a_file_that_is_missing_is_named_and_a_pipe_is_not_waited_for(tmp_path):
         graphs.load_graphs(f"tu:{path.parent}")
 
 
-def test_a_folder_and_a_set_may_have_any_name(tmp_path):
-    raw = write_tu(tmp_path / "set[1]*?", "S[a]")
-    assert len(graphs.load_graphs(f"tu:{raw}")) == 2
-
-
 def test_a_missing_set_is_downloaded_and_unpacked_whole_or_not_at_all(tmp_path, monkeypatch):
-    raw = write_tu(tmp_path / "packed")
+    raw = write_tu(tmp_path / "pack[1]*?")
 
     def fetched(url, path, progress):
         assert url.endswith("/PROTEINS.zip")
@@ -274,25 +267,19 @@ def test_training_lowers_the_loss_and_features_come_in_any_batches():
 
 def test_tensors_that_were_trained_or_are_small_are_read_as_numbers(tmp_path):
     one = torch.ones(2, 3)
-    for x in (one.clone().requires_grad_(), torch.nn.Parameter(one), one.bfloat16(), one[:1].expand(2, 3)):
+    for x in (torch.nn.Parameter(one), one.bfloat16(), one[:1].expand(2, 3)):
         own = graphs.load_graphs(tensors(tmp_path, [GOOD | {"x": x}] * 9))
         assert not own.graphs[0].x.requires_grad and torch.equal(own.graphs[0].x.float(), one)
-        assert graphs.GraphViews(own).digest().startswith("9 graphs with checksum")
     plain = graphs.GraphViews(graphs.load_graphs(tensors(tmp_path, [GOOD] * 9)))
     assert plain.digest() == "9 graphs with checksum e94584b20301", "as before: records hold it"
 
 
 def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
     """torch.save does not compress; what does can hold a thousand times the file."""
-    path = Path(tensors(tmp_path, [dict(x=torch.zeros(10**6, 1), edge_index=GOOD["edge_index"])]))
-    with ZipFile(path) as stored:
-        parts = {part.filename: stored.read(part) for part in stored.infolist()}
-    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
-        for name, part in parts.items():
-            packed.writestr(name, part)
-    assert path.stat().st_size < 10**4
+    with ZipFile(tmp_path / "own.pt", "w", ZIP_DEFLATED) as packed:
+        packed.writestr("own/data.pkl", bytes(10**6))
     with pytest.raises(ValueError, match=r"own.pt must hold plain tensors \(it is compressed\); save a list"):
-        graphs.load_graphs(str(path))
+        graphs.load_graphs(str(tmp_path / "own.pt"))
 
 
 def tensors(path, graphs_there) -> str:
@@ -310,16 +297,9 @@ GOOD = dict(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
 ONE_WAY = GOOD | {"edge_index": torch.tensor([[0], [1]])}
 BAD = [
     (dict(x=None), r"graphs\[1\].x must be a floating tensor .* torch.ones\(n, 1\)"),
-    (dict(x=torch.ones(2, 3).long()), "int64"),
-    *[
-        (dict(x=x), r"graphs\[1\].x must be finite")
-        for x in (torch.full((2, 3), torch.nan), torch.ones(2, 3).requires_grad_())
-    ],
-    (dict(x=torch.ones(2, 4)), r"graphs\[1\].x must be \(n, 3\)"),
+    (dict(x=torch.full((2, 3), torch.nan)), r"graphs\[1\].x must be finite"),
     (dict(edge_index=torch.tensor([[0], [2]])), r"graphs\[1\].edge_index must join nodes 0 to 1, .* got 2"),
-    (dict(edge_index=torch.zeros(3, 1).long()), r"graphs\[1\].edge_index must be .*got \(3, 1\)"),
     (dict(edge_index=torch.zeros(2, 1)), r"edge_index must be an int64 tensor .*got \(2, 1\) torch.float32"),
-    (dict(edge_index=None), r"torch.empty\(2, 0"),
     (dict(y=torch.tensor([1])), r"graphs must all have a label y, or none; graphs\[0\] has none"),
 ]
 
@@ -340,24 +320,20 @@ BAD = [
        rf"own.pt: graphs\[1\].{key} must be a tensor with all its numbers in the file, got \(\d+")
       for key, of in NOT_STORED.items() for x in of],
     (lambda path: graphs.load_graphs(tensors(path, [Data(**GOOD)])), "own.pt must hold .*not Data objects"),
-    (lambda path: graphs.load_graphs(tensors(path, GOOD)), "own.pt must hold a list of dicts .*got dict"),
     (lambda path: graphs.load_graphs(tensors(path, [ONE_WAY])), "has a one-way edge; to_undirected"),
     *[(lambda path, more=more: graphs.load_graphs(f"tu:{write_tu(path, **more)}"), said) for more, said in (
         (dict(A=["1, -2", "-2, 1"]), "has the edge 1, -2; it must join two of the nodes 1 to 5 of a graph"),
-        (dict(node_labels=[0, 10**10, 0, 1, 0]), "has 10000000001 kinds, 5 nodes; number them from 0"),
         (dict(node_labels=[1 - 2**63, 2**63 - 1, 0, 1, 0]), "has 18446744073709551615 kinds, 5 nodes"),
         (dict(A=["1, 2", "3, 4"]), "has the edge 3, 4; it must join"), (dict(A=["1, 2, 7"]), "have 2 num"),
         (dict(graph_indicator=[2, 2, 2, 1, 1]), "must number graphs from 1 to 2, one after the other"),
-        (dict(graph_labels=[1]), "must number graphs from 1 to 1"), (dict(A=["1, 9", "9, 1"]), "edge 1, 9"),
         (dict(node_labels=[0]), "must have 5 lines, one a node, got 1"), (dict(A=["1, x"]), "cannot be read"),
     )],
     (lambda path: graphs.load_graphs(f"tu:{path}"), "must hold one file NAME_A.txt"),
     (lambda path: graphs.load_graphs(f"{path}/nowhere.pt"), "nowhere.pt is missing"),
-    (lambda path: graphs.drop_nodes(MUTAG.batch([0]), -0.1), "ratio must be"),
+    (lambda path: graphs.mask_nodes(MUTAG.batch([0]), -0.1), "ratio must be"),
     (lambda path: graphs.drop_nodes(MUTAG.batch([0]), 0.1, None, torch.ones(2).bool()), "for each of 1 "),
     (lambda path: graphs.graph_view(MUTAG.batch([0]), "crop"), "view must be one of"),
     (lambda path: svm.svm_accuracy(torch.eye(4), torch.tensor([0, 0, 0, 1])), "smallest class has 1 graphs"),
-    (lambda path: svm.svm_accuracy(torch.full((40, 2), torch.nan), torch.arange(40) % 2), "must be finite"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_named(tmp_path, call, said):
     with pytest.raises((ValueError, FileNotFoundError), match=said):
@@ -372,18 +348,3 @@ def test_the_table_of_graphs_is_of_whole_records(tmp_path):
     assert list(table.index) == ["graphs-mutag-untrained"] and table["seeds"].item() == 1
     with pytest.raises(FileNotFoundError, match="no records of proteins"):
         graph_results(tmp_path, "proteins")
-    path.write_text(path.read_text()[:100])
-    with pytest.raises(ValueError, match="graphs-mutag-untrained-seed0.json is damaged .*; remove it"):
-        graph_results(tmp_path)
-
-
-def test_views_of_a_share_are_those_of_the_whole_batch():
-    """As two processes make them."""
-    source = graphs.GraphViews(MUTAG, ("walk", "any"))
-    batch, key = torch.arange(10, 30), (3, 1, 4)
-    steps = Step(batch, key, 0, batch), Step(batch[12:], key, 12, batch)
-    whole, second = (next(source.batches([one], torch.device("cpu"), 0, False))[0] for one in steps)
-    encoder = graphs.GIN(7).eval()
-    both = [group.encode(encoder).unflatten(0, (2, -1)) for group in (whole, second)]
-    torch.testing.assert_close(both[0][:, 12:], both[1])
-    assert second.n == 8 and whole.part(12, 20).views[1].x.equal(second.views[1].x)

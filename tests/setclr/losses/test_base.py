@@ -134,17 +134,16 @@ def test_sums_and_multiples():
 def test_a_weight_may_be_learnt_and_its_text_makes_one_that_learns():
     """One meaning on both paths: a number learnt in the logarithm, which no step can make 0 or less."""
     z = torch.randn(2, 4, 5)
-    for loss in (
-        losses.learnable(0.5) * QARe(),
-        parse("learnable(0.5) * QARe()"),
-        QARe() * losses.learnable(0.5),
-    ):
+    half = losses.learnable
+    for loss in (half(0.5) * QARe(), parse("learnable(0.5) * QARe()"), QARe() * half(0.5)):
         ((name, log),) = loss.named_parameters()
         assert name == "learnt.0.log" and repr(loss) == "learnable(0.5) * QARe(similarity='cosine')"
         close(slope(loss(z), log), 0.5 * QARe()(z))
         with torch.no_grad():
             log -= 100
         assert float(loss(z)) == pytest.approx(0.01 * float(QARe()(z)), rel=1e-5)
+    both = parse("InfoNCE(temperature=learnable(0.3)) + learnable(0.5) * QARe()")
+    assert learnt_numbers(both) == pytest.approx({"losses.0.temperature": 0.3, "learnt.1": 0.5})
     larger = 2 * (InfoNCE() + losses.learnable(0.5) * QARe() / 4)
     close(larger(z), 2 * InfoNCE()(z) + 0.25 * QARe()(z))
     for again in (eval(repr(larger), vars(losses)), parse(repr(larger)), copy.deepcopy(larger)):
@@ -219,12 +218,10 @@ REFUSED = {
     **dict.fromkeys([f"InfoNCE({argument})" for argument in ARGUMENTS], "an argument must be a number"),
     "InfoNC()": "loss must be one of .*did you mean 'InfoNCE'",
     "InfoNCE(temprature=1)": "InfoNCE's argument must be one of .*did you mean 'temperature'",
-    "InfoNCE(temperature=-1)": "temperature must be > 0, got -1",
     "InfoNCE(temperature=1, temperature=2)": "must name temperature once, got it 2 times",
     "InfoNCE(" + 400 * "1" + ")": "temperature must be 1e-30 to 1e30",
     "InfoNCE() / 0": "divisor must be > 0, got 0",
     "InfoNCE(learnable(0.0))": "learnable must be >= 0.01 and <= 1, got 0.0",
-    "learnable(1.5) * QARe()": "learnable must be >= 0.01 and <= 1, got 1.5",
     "Rotation() + QARe()": "Rotation\\(\\) is a baseline and stands alone",
     "-" * 2000 + "1": "at most 1000 characters, got 2001",
 }
@@ -280,18 +277,6 @@ def test_a_temperature_can_be_learned_and_a_learnable_one_stays_in_its_domain(ki
         close(loss(z), fixed(end)(z))
     setattr(loss, name, 0.3)
     assert not list(loss.parameters()) and loss(z) == fixed(0.3)(z)
-
-
-def test_an_optimiser_moves_the_temperature_and_its_value_has_a_name():
-    z = torch.randn(4, 8) + 0.3 * torch.randn(2, 4, 8)
-    loss = parse("InfoNCE(temperature=learnable(0.5)) + 0.1 * QARe()")
-    before, optimiser = loss(z), torch.optim.SGD(loss.parameters(), lr=0.05)
-    before.backward()
-    optimiser.step()
-    tau = loss.losses[0].temperature.value
-    assert 0.01 < tau < 0.5 and loss(z) < before and f"learnable({tau:.6g})" in repr(loss)
-    loss = loss + losses.learnable(0.5) * QARe()
-    assert learnt_numbers(loss) == pytest.approx({"losses.0.temperature": tau, "learnt.2": 0.5})
 
 
 def test_a_changed_setting_is_that_of_a_loss_made_with_it():

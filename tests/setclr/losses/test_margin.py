@@ -55,12 +55,10 @@ def by_the_book(z, kernel, bandwidth, C, ridge, solver, pool):
     st.sampled_from(["all", "view"]),
 )  # fmt: skip
 @settings(max_examples=60)
-def test_equals_the_formula_with_scikit_learns_weights_if_exact(
-    solver, V, N, kernel, bandwidth, C, ridge, pool
-):
+def test_equals_the_formula_with_scikit_learns_weights_if_exact(solver, V, N, kernel, width, C, ridge, pool):
     assume(solver == "inv" or (kernel in ("rbf", "linear") and math.inf > C))
     z, near = normal(V, N, 4), dict(rel=1e-8, abs=1e-9) if solver == "inv" else dict(rel=1e-5, abs=1e-6)
-    options = dict(kernel=kernel, bandwidth=bandwidth, C=C, ridge=ridge, solver=solver, pool=pool)
+    options = dict(kernel=kernel, bandwidth=width, C=C, ridge=ridge, solver=solver, pool=pool)
     ours = options | (dict(kernel="tanh", offset=0.3) if kernel == "shifted tanh" else {})
     loss, (expected, A) = MMCL(**ours), by_the_book(z, **options)
     assert float(loss(z)) == pytest.approx(expected, **near)

@@ -273,13 +273,6 @@ def test_gradients_with_labels_of_views_and_of_a_flat_batch(loss):
         assert alone.assignment(x, labels=each).abs().max() == 0
 
 
-@given(st.integers(2, 8), st.floats(0.05, 3))
-def test_sup_con_and_iot_of_rows_are_info_nce_for_two_views(N, temperature):
-    z, info_nce = normal(2, N, 5), InfoNCE(temperature)
-    for loss in (SupCon(temperature), IOT("rows", temperature)):
-        close((loss(z), loss.assignment(z)), (info_nce(z), info_nce.assignment(z)))
-
-
 @pytest.mark.parametrize("kind", [kind for kind in LOSSES if "keys" in kind.takes])
 def test_keys_that_learn_and_keys_and_memory_that_do_not(kind):
     z, keys = normal(2, 5, 4, grad=True), normal(2, 5, 4, grad=True)

@@ -161,9 +161,8 @@ def iot_by_the_book(z, loss, keys=None, memory=None):
     With a queue (appendix C, eq. 38) one for each view; pairs of two images of the batch are forbidden.
     """
     V, N, _ = z.shape
-    x, keys, memory = (
-        None if y is None else normalize(y, dim=-1) for y in (z, z if keys is None else keys, memory)
-    )
+    given = z, z if keys is None else keys, memory
+    x, keys, memory = (None if y is None else normalize(y, dim=-1) for y in given)
     losses, A = [], torch.zeros(V * N, V * N + (0 if memory is None else len(memory)), dtype=z.dtype)
     for views in [range(V)] if memory is None else [[v] for v in range(V)]:
         rows = [(v, i) for v in views for i in range(N)]

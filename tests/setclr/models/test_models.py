@@ -182,9 +182,6 @@ def test_heads_of_three_two_and_one_layers():
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: models.head(8, 8, 4, layers=0), "layers must be an integer >= 1, got 0"),
-    (lambda: models.head(8, 1.5, 4), "hidden must be an integer >= 1, got 1.5"),
-    (lambda: models.head(8, 8, 4, activation="rely"), "activation must be one of .*did you mean 'relu'"),
     (lambda: models.encoder("conv4", 1, normalised="cifar10"), "channels must be .* got 1; normalised="),
     (lambda: models.encoder("vit"), "encoder must be one of .*timm:NAME takes any model of timm"),
     (lambda: fresh(VIT)(torch.rand(1, 3, 100, 96)), r"multiples of \(16, 16\) px, got \(100, 96\)"),

@@ -9,13 +9,11 @@ import torch
 from conftest import shifted
 from torch import nn
 
-from setclr import InfoNCE, data, pretrain, views
+from setclr import InfoNCE, data, views
 from setclr.data import writing
 from setclr.evaluation import features, linear_probe
-from setclr.recipes import ImageRecipe
 from setclr.training import ImageViews, Keys, LoaderViews, LRSchedule, Machine, Trainer, checkpoint
 from setclr.training.checkpoint import CHECKPOINT
-from setclr.training.source import Batches, Batching
 
 PIXELS = torch.randint(256, (32, 3, 16, 16), dtype=torch.uint8, generator=shifted(0))
 IMAGES = data.ImageSet(PIXELS, torch.arange(32) % 2, ("a", "b"))
@@ -66,21 +64,12 @@ def test_a_run_is_not_gone_on_with_by_other_settings(tmp_path, said, change):
     assert len(made(**change).fit(tmp_path, resume=False)) == change.get("epochs", 4)
 
 
-def test_views_without_a_text_of_their_own_are_no_other_settings(tmp_path):
+def test_views_without_a_text_of_their_own_are_no_other_settings():
     """As functions, whose text names a place in the memory of one process."""
-
-    def source() -> ImageViews:
-        one = ImageViews(IMAGES, views.preset("simclr"))
-        one.views = OwnViews(one.views)
-        return one
-
-    parts = nn.Flatten(), nn.Linear(768, 8), InfoNCE(0.2)
-    assert Trainer(source(), *parts, batch=16).settings == Trainer(source(), *parts, batch=16).settings
-    assert "0x" not in Trainer(source(), *parts, batch=16).settings["views"]
-
-
-class OwnViews(tuple):
-    __repr__ = object.__repr__
+    source = ImageViews(IMAGES, views.preset("simclr"))
+    source.views = [lambda x: x]
+    told = Trainer(source, nn.Flatten(), nn.Linear(768, 8), InfoNCE(0.2), batch=16).settings["views"]
+    assert "0x" not in told
 
 
 def test_a_checkpoint_without_settings_is_gone_on_with(tmp_path):
@@ -148,9 +137,7 @@ def test_kept_checkpoints_of_another_run_do_not_stay(tmp_path):
 def test_a_lock_that_is_a_link_is_refused(tmp_path):
     (tmp_path / "mine").write_text("precious")
     (tmp_path / "lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(
-        ValueError, match="lock must be no link, since its target would be written; remove it"
-    ):
+    with pytest.raises(ValueError, match="lock must be no link, since its target would be written"):
         made().fit(tmp_path)
     assert (tmp_path / "mine").read_text() == "precious"
 
@@ -162,7 +149,6 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
                      batch=16),
      "encoder or head must have a parameter that learns, got none"),
     (lambda: made().fit(""), "out must name a folder, got ''; '.' is the present one"),
-    (lambda: pretrain(ImageRecipe("InfoNCE(0.2)", batch=16), "", data=IMAGES), "out must name a folder, got"),
     (lambda: made(lr_schedule=LRSchedule(warmup=50)),
      "warmup must be at most 4, the epochs, got 50; .* take a shorter one"),
 ])  # fmt: skip
@@ -179,10 +165,7 @@ def test_what_no_training_can_do_is_refused_in_words(make, message):
 ])  # fmt: skip
 def test_another_default_device_is_refused(call):
     """torch.set_default_device("cuda") in a notebook's first cell; "meta" stands for it."""
-    with (
-        torch.device("meta"),
-        pytest.raises(ValueError, match="default device must be the CPU here, got meta"),
-    ):
+    with torch.device("meta"), pytest.raises(ValueError, match="default device must be the CPU here, got"):
         call()
     call()
 
@@ -196,12 +179,3 @@ def test_views_that_carry_a_graph_are_read_without_it(workers):
     parts = nn.Linear(4, 8), nn.Linear(8, 4), InfoNCE(0.2)
     assert len(Trainer(LoaderViews(items), *parts, epochs=1, batch=16, device=machine).fit()) == 1
     assert frozen.weight.grad is None
-
-
-def test_labels_may_be_large_numbers():
-    """As ids are; nothing as long as the largest is made."""
-    labels = [10**12, 5] * 8
-    batches = Batches(torch.tensor(labels), Batching(4, images_per_class=2), seed=0, things="images")
-    for batch in batches.of_epoch(0):
-        pairs = torch.tensor(labels)[batch].view(-1, 2)
-        assert torch.equal(pairs[:, 0], pairs[:, 1])

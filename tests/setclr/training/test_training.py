@@ -80,9 +80,8 @@ def test_a_last_batch_that_is_incomplete_is_left_out_or_kept():
     kept, left_out = Batches(labels, Batching(16, drop_last=False)), Batches(labels, Batching(16))
     assert [len(batch) for batch in kept.of_epoch(0)] == [16, 16, 16, 16, 6] and len(kept) == 5
     assert torch.cat(kept.of_epoch(0)).sort().values.tolist() == list(range(70))
-    assert (
-        torch.equal(torch.cat(left_out.of_epoch(0)), torch.cat(kept.of_epoch(0))[:64]) and len(left_out) == 4
-    )
+    whole = torch.cat(kept.of_epoch(0))
+    assert torch.equal(torch.cat(left_out.of_epoch(0)), whole[:64]) and len(left_out) == 4
     trainer = new_run(replace(SMALL, drop_last=False), 3).trainer(FEW, CPU)
     assert [len(views[0][0]) for views in trainer.view_batches] == 3 * [16, 16, 16, 16, 6]
 
@@ -103,13 +102,12 @@ def test_on_epoch_sees_each_epoch_and_adds_numbers_of_any_kind_to_its_row(tmp_pa
     assert load_run(tmp_path).rows == run.rows
 
 
-@pytest.mark.parametrize(
-    "step, name, said, epochs",
-    [(7, "loss", "the loss became nan at step 6; lower lr", 1), (12, "encoder", "the weights became NaN", 2)],
-)
-def test_a_loss_or_a_weight_that_becomes_nan_stops_the_run_and_keeps_the_checkpoint(
-    tmp_path, monkeypatch, step, name, said, epochs
-):
+BREAKS = [(7, "loss", "the loss became nan at step 6", 1), (12, "encoder", "the weights became NaN", 2)]
+
+
+@pytest.mark.parametrize("step, name, said, epochs", BREAKS)
+def test_a_loss_or_a_weight_that_becomes_nan_stops_the_run(tmp_path, monkeypatch, step, name, said, epochs):
+    """And keeps the checkpoint."""
     update = Trainer.update
 
     def breaks(trainer, x):

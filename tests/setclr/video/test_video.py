@@ -242,19 +242,12 @@ def test_a_flipped_bit_in_a_flow_file_gives_the_flow_or_words(tmp_path):
     x = torch.randint(256, (19, 2, 16, 16), dtype=torch.uint8)
     flow.computed_once(tmp_path, b"", lambda: x)
     (path,) = tmp_path.iterdir()
-    whole, refused = bytearray(path.read_bytes()), 0
-    start = whole.index(x.numpy().tobytes())
-    places = [*range(start), start + x.numel() // 2, *range(start + x.numel(), len(whole))]
-    for place, bit in product(places, range(8)):
-        flipped = bytearray(whole)
-        flipped[place] ^= 1 << bit
-        path.write_bytes(flipped)
-        try:
-            assert torch.equal(flow.computed_once(tmp_path, b"", lambda: x), x), (place, bit)
-        except ValueError as error:
-            assert f"{path} is damaged (" in str(error) and "remove it" in str(error)
-            refused += 1
-    assert refused > 128 * 8, "all bits of the array's header"
+    whole = path.read_bytes()
+    start, fewer = whole.index(x.numpy().tobytes()), whole.index(b"(19, 2") + 2  # 11 instead of 19
+    for place in (0, start - 30, fewer, start, start + x.numel() // 2, len(whole) - 4):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 8]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=rf"{path} is damaged \(.*remove it"):
+            flow.computed_once(tmp_path, b"", lambda: x)
 
 
 def copied(source, path, start=0, shift=0):
@@ -304,11 +297,11 @@ def between_key_frames(ending, codec):
     return make
 
 
-@pytest.mark.parametrize("make", [
-    trimmed, trimmed_at_the_end, dropped_frames, between_key_frames("mp4", "libx264"),
-    between_key_frames("mkv", "libx264"), between_key_frames("ts", "libx264"),
-    between_key_frames("webm", "libvpx-vp9"), between_key_frames("mkv", "mpeg4"),
-])  # fmt: skip
+BETWEEN = [("mp4", "libx264"), ("ts", "libx264"), ("webm", "libvpx-vp9"), ("mkv", "mpeg4")]
+GAPS = [trimmed, trimmed_at_the_end, dropped_frames, *(between_key_frames(*how) for how in BETWEEN)]
+
+
+@pytest.mark.parametrize("make", GAPS)
 def test_trimmed_videos_and_those_with_gaps_are_read_wherever_a_clip_begins(make, tmp_path):
     write_video(tmp_path / "whole.mp4", stripes(30), g="10", bf="2")
     path, there = make(tmp_path)
@@ -367,13 +360,10 @@ def test_what_is_no_video_or_cut_off_is_named_and_not_shortened_all_when_the_set
 
 
 SCRIPTS = {
+    "live.mp4": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",  # ffmpeg would wait for more
     "ended.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n#EXT-X-ENDLIST\n",
-    "live.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",  # ffmpeg would wait for more
-    "live.mp4": "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{0}\n",
     "script.mp4": "ffconcat version 1.0\nfile '{0}'\n",
-    "dash.mpd": '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period>'
-                "<BaseURL>{0}</BaseURL></Period></MPD>",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -458,13 +448,10 @@ def test_records_are_written_and_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("call, said", [
-    (lambda x, path: video.load_videos("moving"), "name must be .*moving-patches"),
     (lambda x, path: video.load_videos(f"folder:{path}", modality="camera flow"), "folder's videos is not"),
-    (lambda x, path: video.load_videos(f"folder:{path}/no"), "train is no folder; .*PATH/train/CLASS/VIDEO"),
     (lambda x, path: video.load_videos(f"folder:{path}", "test"), "train/ant has no counterpart in .*test"),
     (lambda x, path: pretrain(replace(RECIPE, frames=13), data=x), "a video has 12 frames, and 13 of them"),
     (lambda x, path: video_features(torch.nn.Identity(), x, crops=5), "crops must be 1 or 10, got 5"),
-    (lambda x, path: video.VideoSet(torch.zeros(2, 3, 4, 8, 9).byte(), {}, {}), "videos must be"),
     (lambda x, path: video.VideoSet(clips(n=2), {"motion": torch.tensor([0, 1])}, {"motion": ("still",)}),
      r"labels\['motion'\] must be indices of 1 classes, got 0 to 1"),
     (lambda x, path: video.clip_views(torch.zeros(1, 2, 3, 4, 8, 8), [View()], None), "clips must be"),

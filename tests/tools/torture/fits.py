@@ -39,9 +39,8 @@ def made(lr=1e-3, preset="simclr", loss=None, **more) -> Trainer:
     images = ImageSet(PIXELS, torch.arange(24) % 2, ("a", "b"))
     more = dict(epochs=4, batch=8, device=Machine("cpu", "float32", workers=0, compiled=False)) | more
     optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr)
-    return Trainer(
-        ImageViews(images, views.preset(preset)), encoder, head, loss or InfoNCE(0.2), optimiser, **more
-    )
+    source = ImageViews(images, views.preset(preset))
+    return Trainer(source, encoder, head, loss or InfoNCE(0.2), optimiser, **more)
 
 
 def fitted_again(drawn: random.Random, folder: Path) -> str:
@@ -79,9 +78,8 @@ def ties(drawn: random.Random, folder: Path) -> str:
     rows = rows * drawn.choice([0.0, 1.0, 1e-30, 1e30])
     most = (len(rows.unique(dim=0)) + 5 * n**0.5) / n
     found = matching_accuracy(rows, rows, drawn.choice(["cosine", "euclidean"]))
-    return (
-        "" if found <= most else f"{n} rows of {kinds} kinds: {found:.2f} are matched, by chance {most:.2f}"
-    )
+    said = f"{n} rows of {kinds} kinds: {found:.2f} are matched, by chance {most:.2f}"
+    return said if found > most else ""
 
 
 def no_file(drawn: random.Random, folder: Path) -> str:
