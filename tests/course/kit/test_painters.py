@@ -14,6 +14,7 @@ from in_browser import OPEN, chromium, crowded, opened, state
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
+from playwright.sync_api import expect
 
 from setclr_course import panels
 from setclr_course.kit.atlas import told_of_twin
@@ -227,4 +228,22 @@ def test_a_twin_answers_whatever_the_reader_does_as_the_panel_does(browser, name
             assert twin["stops"] == [panel.knobs[one].number(value) for one, value in values.items()], event
             assert twin["sentence"] == sentence, values
             assert not (bad := differences(scene, twin["scene"])), (values, bad[:5])
+    page.close()
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_handle_goes_with_the_pointer(browser, name):
+    page = opened(browser, panel := getattr(panels, name)())
+    *_, (of, handle) = panel.handles.items()
+    plot, grip = panel.scene["plots"][handle.plot], page.locator(f'[data-name="{of}"]')
+    frame = Frame(plot, *panel.to_json()["boxes"][plot["name"]][2:])
+    to = handle.point[0] - 70 / frame.sx, handle.point[1] + 50 / frame.sy
+    values = panel.values | handle.values(panel.knobs, *to)
+    grip.hover()
+    page.mouse.down()
+    box = grip.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2 - 70, box["y"] + box["height"] / 2 - 50)
+    read = [panel.knobs[one].read(value) for one, value in values.items() if not isinstance(value, str)]
+    expect(page.locator("output")).to_have_text(read)
+    assert values != panel.start and not page.errors
     page.close()
