@@ -121,10 +121,10 @@ def test_the_house_stays_small():
     (CONTRIBUTING.md)."""
     assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 8000
     assert len(list((LIBRARY / "training").glob("*.py"))) <= 15
-    assert sum(map(code_lines, COURSE.rglob("*.py"))) <= 8900
+    assert sum(map(code_lines, COURSE.rglob("*.py"))) <= 9700
     scripts = [*COURSE.rglob("*.js"), *(TESTS.parent / "site").rglob("*.js")]
-    assert sum(len(re.findall(LINE_OF_JS, path.read_text())) for path in scripts) <= 1690
-    assert sum(map(code_lines, TESTS.rglob("*.py"))) <= 14750
+    assert sum(len(re.findall(LINE_OF_JS, path.read_text())) for path in scripts) <= 2300
+    assert sum(map(code_lines, TESTS.rglob("*.py"))) <= 14500
 
 
 def test_a_panels_file_is_short():

@@ -24,12 +24,12 @@ class Neighbours(NamedTuple):
     names: list[str]  # of the queries
     queries: Tensor  # (Q, 3, S, S) uint8
     similar: Tensor  # (Q, k) cosines
-    index: Tensor  # (Q, k) of the images
+    places: Tensor  # (Q, k) of the images
     images: ImageSet
 
     def lines(self) -> list[str]:
         """A line for each query: its nearest images by name, each with its cosine."""
-        near = zip(self.names, self.similar.tolist(), self.index.tolist())
+        near = zip(self.names, self.similar.tolist(), self.places.tolist())
         return [
             f"{query}: {', '.join(f'{self.name(i)} {s:.2f}' for s, i in zip(*of))}" for query, *of in near
         ]
@@ -42,7 +42,7 @@ class Neighbours(NamedTuple):
 
     def picture(self) -> Figure:
         """A row for each of the first queries (ROWS): itself, and its nearest images under their cosines."""
-        rows, columns = min(len(self.names), ROWS), 1 + self.index.shape[1]
+        rows, columns = min(len(self.names), ROWS), 1 + self.places.shape[1]
         figure = Figure((1.2 * columns, 1.4 * rows), layout="constrained")
         for axes, image, title in zip(figure.subplots(rows, columns, squeeze=False).flat, *self._shown()):
             axes.imshow(np.moveaxis(image.numpy(), 0, 2).squeeze(), cmap="gray")
@@ -52,7 +52,7 @@ class Neighbours(NamedTuple):
 
     def _shown(self) -> tuple[list[Tensor], list[str]]:
         images, titles = [], []
-        for name, query, similar, index in zip(self.names[:ROWS], self.queries, self.similar, self.index):
+        for name, query, similar, index in zip(self.names[:ROWS], self.queries, self.similar, self.places):
             images += [query, *self.images.images[index]]
             titles += [Path(name).name, *(f"{s:.2f}" for s in similar.tolist())]
         return images, titles

@@ -19,21 +19,22 @@ import pandas as pd
 import pytest
 import torch
 import torch.multiprocessing as mp
-from conftest import shifted
+from conftest import numpy_shifted, shifted
 from in_browser import chromium
 from pictures import striped
+from PIL import Image
 from sklearn.metrics import confusion_matrix
 from sweep import opened
 from torch import nn
 
-from setclr import data
+from setclr import data, pretrain
 from setclr.cli import main
 from setclr.evaluation import features, frozen, protocols
 from setclr.evaluation.neighbours import nearest, vote
 from setclr.evaluation.protocols import OnFeatures
 from setclr.experiments import evaluate
 from setclr.experiments.run import new_run
-from setclr.recipes import ImageRecipe
+from setclr.recipes import RECIPES, ImageRecipe
 from setclr.training.distributed import joined
 from setclr_course.kit.front import joined as script
 from setclr_course.papers.protocols import PROTOCOLS
@@ -288,3 +289,26 @@ def test_one_of_many_processes_may_embed_alone(monkeypatch):
     monkeypatch.setattr(frozen, "world", lambda: 2)
     run, images = a_run(), made(9).images
     assert torch.equal(features(run.encoder, images, shared=False), run.encoder(images.float() / 255))
+
+
+def test_neighbours_of_a_photograph_are_named_and_drawn(tmp_path, capsys):
+    """A training image is its own nearest; a folder has a line and a row for each photograph."""
+    for k in range(24):
+        path = tmp_path / "photographs" / "ab"[k % 2] / f"{k:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(numpy_shifted(k).integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(path)
+    recipe = replace(RECIPES["photo-infonce"], data=f"folder:{tmp_path / 'photographs'}", size=32, epochs=0)
+    out, alone = tmp_path / "run", tmp_path / "photographs" / "a" / "04.png"
+    pretrain(recipe, out)
+    for place, first in (
+        (alone, "04.png: a/04.png 1.00, "),
+        (alone.parents[1] / "b", "01.png: b/01.png 1.00, "),
+    ):
+        main(["neighbours", str(out), str(place), "--k", "3"])
+        *lines, written = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith(first) and len(lines) == (1 if place is alone else 12)
+        assert lines[0].count(",") == 2 and Path(written) == out / f"neighbours-{place.stem}.png"
+        with Image.open(written) as picture:
+            assert picture.width == round(1.2 * 4 * 120) and picture.height == round(1.4 * len(lines) * 120)
+    with pytest.raises(ValueError, match="k must be an integer >= 1 and <= 24, got 25; there are 24 images"):
+        main(["neighbours", str(out), str(alone), "--k", "25"])

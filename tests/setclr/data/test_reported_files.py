@@ -41,6 +41,17 @@ def test_colours_of_16_bits_are_refused_by_name_as_grey_is(name, write, tmp_path
         Photographs([tmp_path / name])
 
 
+def test_a_jpeg_2000_of_16_bits_is_refused_too(tmp_path):
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.jp2")
+    eight, sixteen = (b"\x00\x03" + 3 * bytes([bits - 1, 1, 1]) for bits in (8, 16))  # three colours
+    whole = (tmp_path / "a.jp2").read_bytes()
+    assert whole.count(eight) == 1
+    (tmp_path / "b.jp2").write_bytes(whole.replace(eight, sixteen))
+    assert Photographs([tmp_path / "a.jp2"])[0].shape == (3, 6, 8)
+    with pytest.raises(ValueError, match="b.jp2 is no image .*not of 8 bits"):
+        Photographs([tmp_path / "b.jp2"])
+
+
 def test_formats_and_modes_of_8_bits_or_fewer_are_taken(tmp_path):
     picture = Image.new("RGB", (8, 6), (100, 100, 100))
     for name in ("bmp", "dib", "gif", "jpg", "jp2", "pcx", "png", "ppm", "qoi", "sgi", "tga", "tif", "webp"):

@@ -195,6 +195,13 @@ def test_an_error_of_a_dataset_keeps_its_type_its_message_and_its_line_and_names
     assert "raise error" in "".join(traceback.format_exception(caught.value))
 
 
+def test_an_error_that_cannot_be_sent_does_not_hang():
+    error = ValueError("kept")
+    error.by = lambda: None
+    with pytest.raises(RuntimeError, match="ValueError: kept"):
+        list(streamed(partial(fails, error), range(6), 1, "cpu"))
+
+
 def test_a_dataset_that_cannot_be_pickled_needs_no_workers(monkeypatch):
     """Nor one whose class the workers do not know, as that of a notebook's cell: it is sent by its name."""
     read_it = partial(read, Own(lambda i: random_image(i)))
