@@ -16,7 +16,6 @@ A line a training; a training that is there is left alone, and several processes
 
 import fcntl
 import json
-import shlex
 import sys
 from collections import defaultdict
 from itertools import product
@@ -121,9 +120,17 @@ def join(path: Path, out: Path) -> None:
     """All lines as one record: numbers by seed, under each arm and rate."""
     lines = lines_of(path)
     commit = check_output(["git", "log", "-1", "--format=%h"], text=True).strip()
-    found = {"command": shlex.join(["python", "tests/tools/matching_rates.py", "report", "PATH.jsonl"])}
-    found |= {"commit": commit, "recipe": SETTINGS, "pixels": "original, halved to 16 x 16"}
-    found |= {"device": "CPU", "threads": 1, "torch": torch.__version__, "setclr": setclr.__version__}
+    commands = [f"python tests/tools/matching_rates.py {part} PATH.jsonl" for part in SEEDS]
+    found = {"commands": commands, "commit": commit, "recipe": SETTINGS, "rates": RATES}
+    found |= {
+        "pixels": "original, 32 x 32, halved to 16 x 16",
+        "mirrored": "together",
+        "device": "CPU",
+        "threads": 1,
+    }
+    found |= {"torch": torch.__version__, "setclr": setclr.__version__}
+    found["choose"] = "trained on the upper 85 % of the training things, scored on all of the others at once"
+    found["report"] = "trained on all training things, scored on the test things in pools of 128"
     rows = defaultdict(dict)
     for line in sorted(lines, key=lambda line: (ARMS.index(arm_of(line)), line["rate"], line["seed"])):
         title = f"{line['loss']}{' + QARe' * line['qare']}, normalised {line['normalised']}"
