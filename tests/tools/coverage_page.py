@@ -7,7 +7,7 @@ coverage_items.yml lists what the papers contain. What shows an item says so its
 - a module, class or function by its docstring, in parentheses and with the paper's name first, "(GroCo, eq. 2
   to 4; MMCL, figure 3b)". Any other mention is in passing and does not count;
 - a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, or by the figure or table in small
-  of `setclr_course.papers.figures`, and its records in the folders FULL of data/results.
+  of `setclr_course.papers.figures`, and its records in data/results or its folder original.
 """
 
 import ast
@@ -26,7 +26,6 @@ from setclr_course.papers.figures import FIGURES
 
 PAGE = FOLDER / "coverage.md"
 RESULTS = ROOT / "data" / "results"
-FULL = ("", "original")  # folders of it with rows of the papers' tables on the papers' own pixels
 LIBRARY = ROOT / "lib"
 IMAGES = {name: row for name, row in PUBLISHED.items() if RECIPES.kind(name) == "image"}
 TRAINED = {name for name in PUBLISHED if RECIPES.kind(name) in ("image", "graph")}
@@ -114,27 +113,22 @@ def from_recipes() -> list[Shown]:
 
 def from_records() -> list[Shown]:
     """The tables of which rows were trained here, as long as the paper trained them or in small."""
-    found = []
-    all_rows, small = rows_of_tables(TRAINED), recorded("")
-    for folder in FULL:
-        names = recorded(folder) & TRAINED
-        for name in names:
-            for path in (RESULTS / folder).glob(f"{name}-seed*.json"):
+    found, names, all_rows = [], {}, rows_of_tables(TRAINED)
+    for folder in ("", "original"):  # with rows of the papers' tables on the papers' own pixels
+        paths = list((RESULTS / folder).glob("*-seed*.json"))
+        names[folder] = {path.stem.rpartition("-seed")[0] for path in paths}
+        for path in paths:
+            if (name := path.stem.rpartition("-seed")[0]) in TRAINED:
                 assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
-        for table, count in rows_of_tables(sorted(names)).items():
-            found.append((*table, f"{count} of {all_rows[table]} rows", folder, "full"))
+        for (paper, table), count in rows_of_tables(sorted(names[folder] & TRAINED)).items():
+            says, where = f"{count} of {all_rows[paper, table]} rows", f"../data/results/{folder}"
+            found.append(Shown(paper, listed(paper, table), says, where.rstrip("/"), "full"))
     for figure, (_, called, _) in FIGURES.items():
-        if count := sum(name in small for name in called.values()):
-            found.append((*figure.split("-"), f"{count} of {len(called)} rows", "", "small"))
-    return [
-        Shown(paper, listed(paper, item), says, f"../data/results/{folder}".rstrip("/"), how)
-        for paper, item, says, folder, how in found
-    ]
-
-
-def recorded(folder: str) -> set[str]:
-    """The names of the runs that have records in a folder of data/results."""
-    return {path.stem.rpartition("-seed")[0] for path in (RESULTS / folder).glob("*-seed*.json")}
+        if count := sum(name in names[""] for name in called.values()):
+            paper, item = figure.split("-")
+            says = f"{count} of {len(called)} rows"
+            found.append(Shown(paper, listed(paper, item), says, "../data/results", "small"))
+    return found
 
 
 def from_docstrings() -> list[Shown]:
@@ -221,17 +215,12 @@ def page(places: dict[tuple[str, str], list[Shown]]) -> str:
 
 def _counts(key: str, places: dict) -> list[int]:
     """A paper's numbers in the opening table: of all items, then of its figures and tables."""
-    best = {item: _best(places, key, item) for item in PAPERS[key]["items"]}
+    items = PAPERS[key]["items"]
+    best = {item: next((how for how in HOW if _of(places, key, item, how)), None) for item in items}
+    every = Counter(best.values())
     results = Counter(how for item, how in best.items() if item.startswith(("figure", "table")))
-    all_of_it = Counter(best.values())
-    items = [all_of_it["full"] + all_of_it["small"], all_of_it["settings"], all_of_it[None]]
-    of_results = [results.total(), *(results[how] for how in HOW)]
-    return [len(best), *items, len(PAPERS[key]["in part"]), *of_results]
-
-
-def _best(places: dict, key: str, item: str) -> str | None:
-    """The first column that has something of an item, None if none has."""
-    return next((how for how in HOW if _of(places, key, item, how)), None)
+    counts = [len(items), every["full"] + every["small"], every["settings"], every[None]]
+    return [*counts, len(PAPERS[key]["in part"]), results.total(), *(results[how] for how in HOW)]
 
 
 def _of(places: dict, key: str, item: str, how: str) -> list[Shown]:

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from sweep import drag, slope
+from sweep import drag, marks, slope
 from torch.nn import functional as F
 
 from setclr.evaluation import matching_accuracy
@@ -16,13 +16,14 @@ from setclr.inner import linear_assignment, quadratic_assignment, spectral_bound
 from setclr.losses import InfoNCE, QARe
 from setclr_course import panels
 from setclr_course.kit.cast import NAMES
+from setclr_course.kit.palette import ORANGE, WHITE
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import matching_pools as pools
 from setclr_course.panels.assignments import pair_curves, pairings, things, who_is_it
-from setclr_course.panels.assignments.matching_dots import matching_dots
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
 from setclr_course.panels.sets.two_views import FIRST, wrapped
+from setclr_course.panels.trained import matching_rates
 from setclr_course.teach.asked import exercise
 from setclr_course.teach.computed import greedy
 
@@ -130,9 +131,12 @@ def test_pools_say_the_means_and_how_many_of_the_pairs_shown_are_right_and_too_f
             panel(*seen_twice(n))
 
 
-def test_dots_say_the_means():
-    picture = matching_dots({"all": {"Triplet": ([0.5, 0.6], [0.7, 0.6]), "InfoNCE": ([0.1], [0.2])}}, 0.4)
-    assert "Triplet 55.0 %, with QARe 65.0 %; InfoNCE 10.0 %, with QARe 20.0 %." in picture.alt
+def test_only_the_gains_whose_interval_leaves_out_0_are_filled():
+    rows = matching_rates.made_up()
+    alone, both = (rows[f"Triplet{x}, normalised none"]["report"]["0.001"] for x in ("", " + QARe"))
+    both["matched_percent"] = alone["matched_percent"] + 9
+    colours = marks(panels.matching_rates(rows, rate="0.001"), "gains", "dots")[0]["colour"]
+    assert colours == [ORANGE, WHITE, WHITE, WHITE]
 
 
 def test_the_places_of_partners_are_those_of_the_cosines():
