@@ -25,9 +25,9 @@ QUESTIONS = len(LOSSES) * len(PATCHES)
 class Loss(NamedTuple):
     """A loss alone and with QARe."""
 
-    rates: tuple[str, str]
-    right: tuple[np.ndarray, np.ndarray]  # (seeds,) per cent
-    cosine: tuple[float, float]  # of two different things, the mean over the seeds
+    rates: list[str]
+    right: list[np.ndarray]  # (seeds,) per cent
+    cosine: list[float]  # of two different things, the mean over the seeds
     gain: Paired  # one of QUESTIONS intervals that hold at once
 
 
@@ -40,11 +40,11 @@ def found(rows: Rows, patches: str, rate: str = OWN) -> dict[str, Loss]:
     losses = {}
     for name in LOSSES:
         arms = [rows[f"{name}{more}, normalised {PATCHES[patches]}"] for more in ("", " + QARe")]
-        rates = tuple(f"{arm['chosen']:g}" if rate == OWN else rate for arm in arms)
-        runs = [arm["report"][of] for arm, of in zip(arms, rates)]
-        alone, both = (np.array(run["matched_percent"]) for run in runs)
-        cosine = tuple(float(np.mean(run["mean_cosine"])) for run in runs)
-        losses[name] = Loss(rates, (alone, both), cosine, paired(both, alone, questions=QUESTIONS))
+        rates = [f"{arm['chosen']:g}" if rate == OWN else rate for arm in arms]
+        alone, both = runs = [arm["report"][at] for arm, at in zip(arms, rates)]
+        gain = paired(both["matched_percent"], alone["matched_percent"], questions=QUESTIONS)
+        cosine = [float(np.mean(run["mean_cosine"])) for run in runs]
+        losses[name] = Loss(rates, [np.array(run["matched_percent"]) for run in runs], cosine, gain)
     return losses
 
 
@@ -82,12 +82,12 @@ class matching_rates(Panel):
             plot.line([self.pixels] * 2, [-0.6, len(names) - 0.4], GREY, dash="dot")
         runs = [right for loss in now.values() for right in loss.right]
         dots = seed_rows(plot, runs, [BLUE, ORANGE] * len(now))
-        ticks = dict(zip(np.arange(0.5, len(names), 2).tolist(), now))
-        how = {"xticks": round_ones(self.reach, 6), "yticks": ticks, "frame": "bottom"}
-        title, said = "filled: its interval leaves out 0", "points that QARe adds"
-        gap = page.plot("gains", self.reach, (len(names) - 0.3, -0.7), title, said, **how)
+        rows = dict(zip(np.arange(0.5, len(names), 2).tolist(), now))
+        title, below = "filled: its interval leaves out 0", "points that QARe adds"
+        y, ticks = (len(names) - 0.3, -0.7), round_ones(self.reach, 6)
+        gap = page.plot("gains", self.reach, y, title, below, "", ticks, rows, frame="bottom")
         gap.line([0, 0], [-0.6, len(names) - 0.4], GREY)
-        mean, low, high = (np.column_stack([x, list(ticks)]) for x in gains_of(now).T)
+        mean, low, high = (np.column_stack([x, list(rows)]) for x in gains_of(now).T)
         sure = low[:, 0] * high[:, 0] > 0
         bars = gap.segments(low, high, np.where(sure, BLACK, PALE).tolist(), 3)
         means = gap.dots(mean, np.where(sure, ORANGE, WHITE).tolist(), edge=ORANGE)
