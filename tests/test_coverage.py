@@ -29,6 +29,29 @@ def test_every_figure_has_a_cell_that_is_tagged_with_it():
     assert {("groco", "table8a"), ("groco", "table8b"), ("qare", "table1")} <= tagged
 
 
+def test_planted_records_are_found_and_only_those_of_the_papers_own_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(coverage_page, "RESULTS", tmp_path)
+
+    def found_with(name: str, epochs: int) -> list[tuple]:
+        (path := tmp_path / f"{name}-seed0.json").parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"recipe": {"epochs": epochs}}))
+        return [place[1:] for place in coverage_page.from_records()]
+
+    assert not found_with("jpeg75/qare-table2-conv4-cifar10-simclr", 200)  # other pixels
+    assert not found_with("original/claim-conv4-cifar10-simclr-qare", 200)  # no row of a table
+    (full,) = found_with("original/qare-table3-conv4-cifar10-sparseclr", 200)
+    assert full == ("table3", "1 of 18 rows", "../data/results/original", "full")
+    small = ("table8c", "1 of 3 rows", "../data/results", "small")
+    assert found_with("small-groco-table8c-batch32", 10) == [full, small]
+
+
+def test_what_is_only_printed_is_not_shown_and_a_note_stands_where_its_item_does():
+    planted = {("groco", item): PLACES["groco", item] for item in ("table4", "table8a", "table8b", "figure1")}
+    assert coverage_page._counts("groco", planted) == [36, 1, 3, 32, 9, 24, 0, 1, 3]
+    for cells in (line.split(" | ") for line in PAGE.read_text().splitlines() if "**in part**" in line):
+        assert "](" in next(cell for cell in cells if "**in part**" in cell), cells[0]
+
+
 def test_links_lead_to_files_and_sections():
     links = re.findall(r"\]\(<?([^)>#]+)(?:#([^>]+))?>?\)", PAGE.read_text())
     assert len(links) == PAGE.read_text().count("](") > 200

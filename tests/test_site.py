@@ -473,7 +473,7 @@ WALKS = {
            ("steepness", "ArrowLeft", "it is most likely at place 1,|most likely there.* place 1")),
     "06": (1, ("presses", "ArrowRight", "All are right to within 1 %")),
     "08": (1, ("● rocket", "ArrowLeft", "its own ■ rocket by [^.]*InfoNCE")),
-    "09": (2, ("features", "normalised pixels"), ("things in the pool", "ArrowLeft", "with 8 things"),
+    "09": (3, ("features", "normalised pixels"), ("things in the pool", "ArrowLeft", "with 8 things"),
            r"worth \+([\d.]+) points"),
     "10": (1, ("epoch", "ArrowRight", ": (5[1-9]|[6-9].)% of the test patches")),
     "11": (2, ("level", "ArrowLeft", "questions keeps 12")),

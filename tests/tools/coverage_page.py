@@ -3,11 +3,11 @@
 python tests/tools/coverage_page.py     write it anew (make coverage)
 
 coverage_items.yml lists what the papers contain. What shows an item says so itself:
-- a notebook's cell by a tag, "groco:figure6";
+- a notebook's cell by a tag, "groco:figure6", or "groco:table4:printed" if it has only printed numbers;
 - a module, class or function by its docstring, in parentheses and with the paper's name first, "(GroCo, eq. 2
   to 4; MMCL, figure 3b)". Any other mention is in passing and does not count;
 - a recipe by the table of `setclr.recipes.PUBLISHED` that it is a row of, or by the figure or table in small
-  of `setclr_course.papers.figures`, and its record in data/results.
+  of `setclr_course.papers.figures`, and its records in data/results or its folder original.
 """
 
 import ast
@@ -34,16 +34,16 @@ NAMES = {paper["name"]: key for key, paper in PAPERS.items()}
 KINDS = {"figure": "Figures", "table": "Tables", "eq": "Equations", "algorithm": "Algorithms",
          "proposition": "Propositions"}  # fmt: skip
 
-TAG = re.compile(rf"(\w+):((?:{'|'.join(KINDS)})\d+[a-z]?)")
+TAG = re.compile(rf"(\w+):((?:{'|'.join(KINDS)})\d+[a-z]?)(:printed)?")
 NUMBERS = r"(?:\d[\d.]*[a-z]?|[A-E])(?:(?:, | and | to )(?:\d[\d.]*[a-z]?|[A-E]))*"
 PART = rf"({'|'.join(KINDS)}|section|supplement|appendix)s?\.? ({NUMBERS})"
 REFERENCE = re.compile(rf"{PART}(?:(?:, | and ){PART})*")
 NEARLY = re.compile(rf"(({'|'.join(NAMES)})\b.*)?\b(eq\.|{'|'.join(KINDS)})s? \d", re.IGNORECASE)
 
-SETTINGS = ("setclr.recipes", "setclr.evaluation", "setclr_course.papers")  # packages that hold settings
+PRINTED = "setclr_course.panels.sorting.beta_table"  # it shows what a paper printed
+SETTINGS = ("setclr.recipes", "setclr.evaluation", "setclr_course.papers", PRINTED)  # they hold settings
 # The columns of figures and tables.
 HOW = {"full": "run at the paper's size", "small": "run or drawn small", "settings": "settings"}
-LIST_OF_ROWS = "Beside the papers"  # a section that shows rows without running them
 
 OPENING = (TOOLS / "coverage_opening.md").read_text().rstrip()
 
@@ -86,8 +86,8 @@ def from_tags() -> list[Shown]:
                     page = name_of(path)
                     target = f"{page}.ipynb" + f"#{section.replace(' ', '-')}" * bool(section)
                     words = f"{page[: page.index('_')]} · {section or 'the beginning'}"
-                    how = "settings" if section == LIST_OF_ROWS else "small"
-                    found.append(Shown(spelled[1], listed(*spelled.groups()), words, target, how))
+                    how = "settings" if spelled[3] else "small"
+                    found.append(Shown(spelled[1], listed(*spelled.groups()[:2]), words, target, how))
     return found
 
 
@@ -113,16 +113,22 @@ def from_recipes() -> list[Shown]:
 
 def from_records() -> list[Shown]:
     """The tables of which rows were trained here, as long as the paper trained them or in small."""
-    names = {path.stem.rpartition("-seed")[0] for path in RESULTS.glob("*-seed*.json")}
-    for name in names & TRAINED:
-        for path in RESULTS.glob(f"{name}-seed*.json"):
-            assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
-    rows, trained = rows_of_tables(TRAINED), rows_of_tables(sorted(names & TRAINED))
-    found = [(*table, f"{count} of {rows[table]} rows", "full") for table, count in trained.items()]
+    found, names, all_rows = [], {}, rows_of_tables(TRAINED)
+    for folder in ("", "original"):  # with rows of the papers' tables on the papers' own pixels
+        paths = list((RESULTS / folder).glob("*-seed*.json"))
+        names[folder] = {path.stem.rpartition("-seed")[0] for path in paths}
+        for path in paths:
+            if (name := path.stem.rpartition("-seed")[0]) in TRAINED:
+                assert json.loads(path.read_text())["recipe"]["epochs"] == RECIPES[name].epochs, path.name
+        for (paper, table), count in rows_of_tables(sorted(names[folder] & TRAINED)).items():
+            says, where = f"{count} of {all_rows[paper, table]} rows", f"../data/results/{folder}"
+            found.append(Shown(paper, listed(paper, table), says, where.rstrip("/"), "full"))
     for figure, (_, called, _) in FIGURES.items():
-        if count := sum(name in names for name in called.values()):
-            found.append((*figure.split("-"), f"{count} of {len(called)} rows", "small"))
-    return [Shown(of, listed(of, item), said, "../data/results", how) for of, item, said, how in found]
+        if count := sum(name in names[""] for name in called.values()):
+            paper, item = figure.split("-")
+            says = f"{count} of {len(called)} rows"
+            found.append(Shown(paper, listed(paper, item), says, "../data/results", "small"))
+    return found
 
 
 def from_docstrings() -> list[Shown]:
@@ -208,15 +214,13 @@ def page(places: dict[tuple[str, str], list[Shown]]) -> str:
 
 
 def _counts(key: str, places: dict) -> list[int]:
-    """A paper's numbers in the opening table."""
-    paper = PAPERS[key]
-    items, missing = paper["items"], paper["not covered"]
-    results = [item for item in items if item.startswith(("figure", "table"))]
-    best = [next((how for how in HOW if _of(places, key, item, how)), None) for item in results]
-    return [
-        len(items), len(items) - len(missing), len(paper["in part"]), len(results),
-        *(best.count(how) for how in (*HOW, None)),
-    ]  # fmt: skip
+    """A paper's numbers in the opening table: of all items, then of its figures and tables."""
+    items = PAPERS[key]["items"]
+    best = {item: next((how for how in HOW if _of(places, key, item, how)), None) for item in items}
+    every = Counter(best.values())
+    results = Counter(how for item, how in best.items() if item.startswith(("figure", "table")))
+    counts = [len(items), every["full"] + every["small"], every["settings"], every[None]]
+    return [*counts, len(PAPERS[key]["in part"]), results.total(), *(results[how] for how in HOW)]
 
 
 def _of(places: dict, key: str, item: str, how: str) -> list[Shown]:
@@ -230,9 +234,10 @@ def _row(key: str, item: str, places: dict) -> list[str]:
         [f"[{place.words}](<{place.target}>)" for how in some for place in _of(places, key, item, how)]
         for some in hows
     ]
+    filled = [column for column, cell in enumerate(cells) if cell]
     for state in ("in part", "not covered"):
         if item in paper[state]:
-            cells[len(cells) // 2].append(f"**{state}**: {paper[state][item]}")
+            cells[filled[0] if filled else 0].append(f"**{state}**: {paper[state][item]}")
     slip = f" (*slip*: {paper['slips'][item]})" if item in paper["slips"] else ""
     title = re.sub(r"^([a-z]+)", "\\1\u00a0", item).replace("eq", "eq.")  # they stay on one line
     return [title, paper["items"][item] + slip, *("<br>".join(cell) for cell in cells)]

@@ -12,8 +12,8 @@ from setclr_course import panels
 from setclr_course.kit.panel import Panel
 
 # The panels without a point that can be dragged; test_every_panel.py holds the list to them.
-STILL = {"anchor_list", "coupled_patches", "family_matrices", "graph_column", "matching_pools", "multi_crop",
-         "pair_curves", "step_shares", "video_column"}  # fmt: skip
+STILL = {"anchor_list", "coupled_patches", "family_matrices", "graph_column", "matching_pools",
+         "matching_rates", "multi_crop", "pair_curves", "step_shares", "video_column"}  # fmt: skip
 TOUCHABLE = [name for name in panels.__all__ if name not in STILL]
 
 

@@ -21,6 +21,7 @@ from setclr_course.kit import inner
 from setclr_course.kit.cast import NAMES
 from setclr_course.kit.circle import RADII, unit
 from setclr_course.kit.losses import gradient
+from setclr_course.kit.palette import ORANGE, WHITE
 from setclr_course.kit.still import pictured
 from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import matching_pools as pools
@@ -34,6 +35,7 @@ from setclr_course.panels.family.trap_pushes import LONGEST, REST
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
 from setclr_course.panels.sets.two_views import FIRST, wrapped
+from setclr_course.panels.trained import matching_rates
 from setclr_course.teach.asked import exercise
 from setclr_course.teach.computed import greedy
 
@@ -423,3 +425,11 @@ def test_the_batched_descent_is_that_of_the_librarys_loss(beta, similarity):
         z = around(torch.from_numpy(angles))
         cosines = (z @ z.mT)[:, ~torch.eye(6, dtype=torch.bool)]
         assert found.within[step, k] == pytest.approx(cosines.mean().item())
+
+
+def test_only_the_gains_whose_interval_leaves_out_0_are_filled():
+    rows = matching_rates.made_up()
+    alone, both = (rows[f"Triplet{x}, normalised none"]["report"]["0.001"] for x in ("", " + QARe"))
+    both["matched_percent"] = alone["matched_percent"] + 9
+    colours = marks(panels.matching_rates(rows, rate="0.001"), "gains", "dots")[0]["colour"]
+    assert colours == [ORANGE, WHITE, WHITE, WHITE]

@@ -156,14 +156,6 @@ def test_what_the_pages_say_of_these_runs_is_recorded():
     assert f"cost {same[0]:.1f} points by kNN (p = {same[2]:.3f})" in careful13
 
 
-def test_the_coverage_page_says_run_small_once_there_are_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(coverage_page, "RESULTS", tmp_path)
-    assert not coverage_page.from_records()
-    keep(tmp_path, FIGURES["groco-table9e"].rows["random-negatives"], 0, {"knn": 40.0})
-    (place,) = coverage_page.from_records()
-    assert (place.paper, place.item, place.words, place.how) == ("groco", "table9e", "1 of 2 rows", "small")
-
-
 def keep(folder, name, seed, measured, **changes):
     recipe = replace(SMALL_RECIPES[name], seed=seed, **changes).to_dict()
     result = {"accuracy_percent": {"trained": measured}} if measured else {"diverged": "the loss became nan"}
