@@ -108,18 +108,22 @@ def neighbours(
         k: How many of each.
         out: The picture; None: RUN/neighbours-NAME.png.
     """
+    from setclr import data
     from setclr.checks import choice
     from setclr.data.writing import replacing
     from setclr.experiments import load_run
     from setclr.experiments.kinds.image import load
     from setclr.training.devices import choose_device
-    from setclr_course.run_page.neighbours import neighbours_of
+    from setclr_course.run_page.alike import neighbours_of
 
     loaded, out = load_run(run), out or folder_of(run) / f"neighbours-{place.resolve().stem}.png"
     choice("run", loaded.recipe.kind, ("image",), "neighbours are of photographs")
     loaded.encoder.to(choose_device(device))
+    name = loaded.recipe.data
     with skipped(skip_damaged):
-        found = neighbours_of(loaded, load(loaded.recipe, root), place, k)
+        in_files = data.known(name).in_files  # which have names
+        images = data.load(name, root, stream=True) if in_files else load(loaded.recipe, root)
+        found = neighbours_of(loaded, images, place, k)
         print("\n".join(found.lines()))
     with replacing(out) as file:
         found.picture().savefig(file, format="png", dpi=120)

@@ -297,7 +297,8 @@ def test_neighbours_of_a_photograph_are_named_and_drawn(tmp_path, capsys):
         path = tmp_path / "photographs" / "ab"[k % 2] / f"{k:02}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(numpy_shifted(k).integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(path)
-    recipe = replace(RECIPES["photo-infonce"], data=f"folder:{tmp_path / 'photographs'}", size=32, epochs=0)
+    name = f"folder:{tmp_path / 'photographs'}"
+    recipe = replace(RECIPES["photo-infonce"], data=name, size=32, epochs=0, batch=8)
     out, alone = tmp_path / "run", tmp_path / "photographs" / "a" / "04.png"
     pretrain(recipe, out)
     for place, first in (
