@@ -6,6 +6,7 @@ READY := .venv/.ready
 NOTEBOOK ?= notebooks/00_start_here.ipynb
 PAGES ?=
 RECIPE ?= photo-groco
+IP ?= 127.0.0.1
 # torch's CPU build, 2 GB: CPU=URL names the index that has it; CPU=1 where pip brings it by itself, as on macOS.
 CPU ?=
 ROOM := $(if $(CPU),2500000,8000000)
@@ -38,7 +39,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 lab: $(READY) ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab --ip 127.0.0.1 --ServerApp.root_dir=. $(AT_ONCE) $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
+	$(BIN)/jupyter lab --ip $(IP) --ServerApp.root_dir=. $(AT_ONCE) $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
 
 test: $(READY) ## lint, check types, test the library, run every notebook with small parameters and its sliders
 	$(BIN)/ruff check

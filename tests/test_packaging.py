@@ -199,7 +199,9 @@ def test_the_containers_use_what_make_uses():
     (started,) = re.findall(r"(?m)^CMD (.*)$", docker)
     commands = [*re.findall(r"(?m)^RUN (make .*)$", docker), container["postCreateCommand"]]
     for line in [*map(shlex.split, commands), json.loads(started)]:
-        made(*(word.replace("$INDEX", "1") for word in line[1:]))
+        said = made(*(word.replace("$INDEX", "1") for word in line[1:]))
+    assert re.findall(r"--ip\S* (\S+)", said) == ["0.0.0.0"], "Jupyter refuses an option that is given twice"
+    assert f"AS {container['build']['target']}\n" in docker, "a clone's container installs once"
     user, *_ = re.findall(r"(?m)^USER (.*)$", docker)
     assert user == container["remoteUser"] != "root"
 
