@@ -190,7 +190,8 @@ def test_each_panel_of_each_page_moves(opened, site):
             else:
                 control.click()
             expect(sentence).not_to_have_text(before[1])
-            assert stage.inner_html() != before[0], f"{name}: {before[1]}"
+            drawn = "([stage, before]) => stage.innerHTML !== before"  # the picture comes a frame later
+            page.wait_for_function(drawn, arg=[stage.element_handle(), before[0]])
             heard = set()
             for button in panel.locator(".setclr-press:not(:has-text('reset'))").all():
                 panel.get_by_role("button", name="reset").click()
