@@ -264,13 +264,12 @@ def skip_damaged(skip: bool = True) -> Iterator[list[str]]:
     >>> left_out
     []
     """
-    token = LEFT_OUT.set([]) if skip else None
+    token = LEFT_OUT.set([] if skip else LEFT_OUT.get())
     left = LEFT_OUT.get()
     try:
         yield [] if left is None else left
     finally:
-        if token:
-            LEFT_OUT.reset(token)
+        LEFT_OUT.reset(token)
 
 
 def readable(paths: list[str], check: Callable[[str], object] = decode) -> list[str]:

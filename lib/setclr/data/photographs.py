@@ -19,6 +19,11 @@ from torch.utils.data import get_worker_info
 from setclr.checks import integer, printable
 from setclr.views import View, boxes, by_size, check_draws
 
+with suppress(ImportError):  # .heic is read where pillow-heif is installed
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
+
 THREADS = min(16, os.cpu_count() or 1)  # Pillow decodes and resizes without Python's lock
 WORTH_THREADS = 128 * 128  # pixels; below, most work is in Python, where threads take turns
 # Of photographs. A file that Pillow cannot read, such as .heic, is refused by name and not passed over.

@@ -59,8 +59,7 @@ def found(where: str) -> tuple[str | Path, dict[str, Any]]:
     """The place of weights, and these by name. Raises as `initialise` does."""
     zoo, _, name = where.partition(":")
     if name and zoo in ("timm", "torchvision"):
-        remedy = f"give a file with the weights of {name}"
-        with extra("encoders"), downloading(f"init: the weights of {where} are not there,", remedy):
+        with extra("encoders"), downloading(f"init: the weights of {where} are not there,", "give a file"):
             if zoo == "timm":
                 import timm
 

@@ -1,5 +1,7 @@
 """What is one's own in a run: a loss, photographs some of which are damaged or gone, more epochs."""
 
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 
@@ -169,3 +171,17 @@ def test_a_recipe_changes_the_views_it_names_and_says_that_a_small_network_is_sl
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kind.source(photographs, FEW)
+
+
+HEIC = """
+import sys, types
+told = []
+sys.modules["pillow_heif"] = types.SimpleNamespace(register_heif_opener=lambda: told.append("registered"))
+import setclr.data
+print(*told)
+"""
+
+
+def test_heic_is_registered_where_its_package_is_installed():
+    ran = subprocess.run([sys.executable, "-c", HEIC], capture_output=True, text=True, check=True)
+    assert ran.stdout == "registered\n"

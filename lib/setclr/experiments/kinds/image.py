@@ -85,11 +85,10 @@ def views_of(recipe: ImageRecipe, side: int) -> tuple[views.View, ...]:
 def changed(view: views.View, recipe: ImageRecipe, full: bool) -> views.View:
     """The view with what the recipe has of its own; the area is that of `full` views."""
     light, contrast, colour, hue = (x * (1 if recipe.jitter is None else recipe.jitter) for x in view.jitter)
-    return replace(
-        view, blur=view.blur if recipe.blur is None else recipe.blur,
-        scale=(recipe.least_crop, 1) if full and recipe.least_crop else view.scale,
-        jitter=(light, contrast, colour, min(hue, 0.5)), vertical=recipe.vertical, turn=recipe.turn,
-    )  # fmt: skip
+    jitter = light, contrast, colour, min(hue, 0.5)
+    blur = view.blur if recipe.blur is None else recipe.blur
+    scale = (recipe.least_crop, 1) if full and recipe.least_crop else view.scale
+    return replace(view, jitter=jitter, blur=blur, scale=scale, vertical=recipe.vertical, turn=recipe.turn)
 
 
 def watch(recipe: ImageRecipe, root: str | Path) -> OnEpoch | None:
