@@ -1,5 +1,6 @@
 """What is one's own in a run: a loss, photographs some of which are damaged or gone, more epochs."""
 
+import shutil
 import subprocess
 import sys
 import warnings
@@ -114,6 +115,12 @@ def test_damaged_photographs_are_left_out_and_a_run_goes_on_without_them(photogr
         ValueError, match="on 23 images .* these are 22 .*; restore the data, or skip_damaged"
     ):
         pretrain(longer, out)
+    for name in ("90.png", "91.png"):  # more are other data
+        shutil.copy(photographs / "a" / "02.png", photographs / "a" / name)
+    with pytest.raises(ValueError, match="on 23 images .* these are 24 "):
+        pretrain(longer, out, skip_damaged=True)
+    for name in ("90.png", "91.png"):
+        (photographs / "a" / name).unlink()
     run = pretrain(longer, out, skip_damaged=True)
     assert [row["epoch"] for row in run.rows] == [1, 2, 3]
     with data.skip_damaged() as left_out:
