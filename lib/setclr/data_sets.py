@@ -55,9 +55,6 @@ DATA_SETS = {
                         colours=((0.507, 0.487, 0.441), (0.267, 0.256, 0.276))),
     "svhn": DataSet("downloads:of_torchvision", ("SVHN",), side=32),
     "stl10": DataSet("downloads:of_torchvision", ("STL10",), side=96, pretraining="unlabelled"),
-    # (3, 64, 64): root/tiny-imagenet-200 as the archive unpacks; downloaded if it is missing.
-    "tiny-imagenet": DataSet("folders:tiny_imagenet", takes=FILES, side=64,
-                             colours=((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))),
     # root/imagenet/train/WNID and val/WNID, which you put there by hand. imagenet100: the 100 classes of
     # Tian et al. 2020, in root/imagenet100 or root/imagenet.
     "imagenet100": DataSet("folders:imagenet", ("imagenet100.txt",), FILES, side=224),

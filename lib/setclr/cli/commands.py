@@ -156,12 +156,12 @@ def evaluate(
     by retrieval and a linear probe.
 
     Where there are no test data, a fifth of each class of the training data stands for them, and a line says
-    so.
+    so. Where nothing has a label, the page of --all is made without accuracies.
 
     Args:
         record: Also write the table, with recipe, machine and command, to this JSON file.
-        all: Also k = 1 and 20, projections, retrieval, matching, and a page with pictures,
-            RUN/report.html; only by the project's own protocol.
+        all: Also a page with pictures, RUN/report.html, and more columns, of images k = 1 and 20,
+            projections, retrieval and matching; only by the project's own protocol.
     """
     from setclr.data.writing import replacing
     from setclr.evaluation.protocols import protocol_named
@@ -174,18 +174,18 @@ def evaluate(
     if all:
         choice("protocol", protocol, [registry.OWN], "--all is measured by the project's own")
     protocol_named(protocol)
-    loaded, out, page = load_run(run), folder_of(run) / "report.html", None
-    if all:
-        choice("all", loaded.recipe.kind, ("image",), "the page of a run is for images")
-        page = registry.of_course("evaluate --all")
+    loaded, out = load_run(run), folder_of(run) / "report.html"
+    page = registry.of_course("evaluate --all") if all else None
     with ExitStack() as stack:
         own = choose_device(stack.enter_context(joined(device)))
-        file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
         stack.enter_context(skipped(skip_damaged))
         loaded.recipe = replace(loaded.recipe, data=data or loaded.recipe.data)
-        train, test, split, note = measured_on(loaded.recipe, root, protocol)
+        train, test, split, note = measured_on(loaded.recipe, root, protocol, bare=not record)
+        if not (train.classes or test.classes):
+            page, note = registry.of_course("the page of a run without labels"), ""
+        file = stack.enter_context(replacing(out)) if page and rank() == 0 else None
         loaded.encoder.to(own), loaded.head.to(own)
-        measured = page.evaluate_all(loaded, train, test) if page else None
+        measured = page.evaluate_all(loaded, train, test, root) if page else None
         evaluate = kind_of(loaded.recipe).evaluate
         table = measured.table if measured else evaluate(loaded, train, test, protocol=protocol)
         if rank():
@@ -193,7 +193,7 @@ def evaluate(
         if record:
             counts = records.counted(train, test, split)
             records.record(record, loaded, table, counts, pixels, typed, protocol)
-        print(note + table.round(1).to_string())
+        print(note + table.round(getattr(measured, "digits", 1)).to_string())
         if page and file:
             how = pixels, typed, records.describe_machine(loaded.encoder)
             file.write(page.page(run.resolve().name, loaded, train, test, measured, *how).encode())

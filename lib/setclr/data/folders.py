@@ -1,4 +1,4 @@
-"""Image files in folders: tiny-ImageNet, ImageNet, two cameras, any folder with splits, classes or neither.
+"""Image files in folders: ImageNet, two cameras, any folder with splits, classes or neither.
 
 What is no image by its ending is passed over, and so are broken links and names that begin with a dot.
 """
@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from unicodedata import normalize
 
 import numpy as np
@@ -21,16 +20,11 @@ from PIL.Image import Resampling
 from torch import Tensor
 
 from setclr.checks import integer, printable
-from setclr.data.downloads import downloading
 from setclr.data.photographs import Photographs, complaints, decode, is_image
 from setclr.data.sets import ImageSet
 from setclr.data_sets import FOLDER
 
 MOST_BYTES = 8e9  # of decoded images in RAM, unless `stream` is False
-TINY = "tiny-imagenet-200"
-TINY_URL = "https://cs231n.stanford.edu/tiny-imagenet-200.zip"
-# The archive has 248,100,043 bytes. Its makers publish no digest; others all publish this one.
-TINY_MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
 SPLIT_OF = dict(train="train", training="train", val="val", valid="val", validation="val", eval="val",
                 test="test", testing="test")  # by a folder's name in small letters  # fmt: skip
 OF_IMAGES = f"{FOLDER}PATH takes PATH/train/CLASS/IMAGE and PATH/val, PATH/CLASS/IMAGE, or images anywhere"
@@ -95,36 +89,6 @@ def imagenet(chosen: str, folder: Path, split: str, size: int | None, stream: bo
             raise ValueError(f"{folder} must hold all classes of {chosen}, got {got}; add them")
         classes = {wnid: classes[wnid] for wnid in wnids}
     return by_class(classes, size, stream)
-
-
-def tiny_imagenet(folder: Path, split: str, size: int | None, stream: bool | None) -> ImageSet:
-    """The images in tiny-imagenet-200 beside `folder`, as the archive unpacks; it is fetched if missing.
-
-    wnids.txt lists the classes; val_annotations.txt gives the class of each test image.
-    """
-    folder = folder.with_name(TINY)
-    if not folder.is_dir():
-        _fetch_tiny(folder)
-    wnids = sorted((folder / "wnids.txt").read_text().split())
-    if split == "train":
-        return by_class({wnid: folder / "train" / wnid / "images" for wnid in wnids}, size, stream)
-    paths: Files = {wnid: [] for wnid in wnids}
-    for line in (folder / "val" / "val_annotations.txt").read_text().splitlines():
-        name, wnid, *_ = line.split("\t")
-        paths[wnid].append(os.path.join(folder, "val", "images", name))
-    return labelled(paths, size, stream)
-
-
-def _fetch_tiny(folder: Path) -> None:
-    from torchvision.datasets.utils import download_and_extract_archive
-
-    root = folder.parent
-    root.mkdir(parents=True, exist_ok=True)
-    missing = f"tiny-imagenet is not under {folder}, nor whole in {folder}.zip,"
-    with TemporaryDirectory(dir=root) as unfinished:
-        with downloading(missing, f"fetch {TINY_URL} and put it into {root}"):
-            download_and_extract_archive(TINY_URL, root, unfinished, md5=TINY_MD5)  # or takes what is there
-        os.replace(Path(unfinished, TINY), folder)
 
 
 def two_cameras(root: Path, split: str, size: int | None) -> ImageSet:
@@ -204,10 +168,10 @@ def _of_split(root: Path, split: str, needed: str = OF_IMAGES) -> dict[str, Path
 
 
 def _unlabelled(root: Path) -> bool:
-    """Whether root/train holds images alone, without classes, beside class folders for the other split."""
+    """Whether root/train holds images alone, and the other split, if there is one, class folders."""
     inside = {name: [*map(os.path.isdir, listed(Path(x), is_image))] for name, x in _splits(root).items()}
     train, test = inside.get("train", []), inside.get("val", inside.get("test", []))
-    return bool(train and test) and not any(train) and all(test)
+    return bool(train) and not any(train) and all(test)
 
 
 def _split_of(path: str) -> str:

@@ -62,6 +62,11 @@ class GraphSet:
         """F: the number of features of a node."""
         return self.graphs[0].x.shape[1]
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels that there are, as words; () if no graph has a label."""
+        return tuple(str(label) for label in self.labels.unique().tolist() if label >= 0)
+
     def batch(self, indices: Tensor | Sequence[int]) -> Batch:
         """The graphs of these indices as one: nodes concatenated, `batch` (n,) the graph of each."""
         chosen = [self.graphs[int(i)] for i in indices]

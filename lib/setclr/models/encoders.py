@@ -105,6 +105,7 @@ INITIAL: dict[str, Callable[[Tensor], object] | None] = {  # initial weights of 
 NORMALISED = {  # mean and deviation of each channel
     "none": None,
     "image": None,  # each image's own
+    "tiny-imagenet": ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
     "cifar10-mmcl": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # deviations within an image
     **{name: one.colours for name, one in DATA_SETS.items() if one.colours},
 }

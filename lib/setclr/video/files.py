@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from setclr.checks import integer, printable
+from setclr.data.folders import files_below
 from setclr.data.photographs import THREADS, complaints
 from setclr.data.writing import writable
 from setclr.extras import extra
@@ -154,14 +156,20 @@ def frames_of(places: Tensor, there: int, frames: int, stride: int, name: str) -
     return starts[..., None] + torch.arange(0, needed, stride)
 
 
+def videos_below(folder: Path, warn: bool = False) -> list[str]:
+    """The video files in a folder and below, by their names' endings, as `files_below` finds them."""
+    is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
+    return files_below(folder, is_video, "video files (.mp4, .avi, …)", warn)
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened(path: str | Path) -> Iterator[Any]:
     """The container of a video file. Raises ValueError, naming the file, where it has no picture, is cut off,
     or cannot be decoded inside."""
     with extra("video"):
         import av
     try:
-        if not path.is_file():  # reading from a pipe would wait for its writer
+        if not Path(path).is_file():  # reading from a pipe would wait for its writer
             raise ValueError("it is missing, or a folder, a pipe or a device")
         try:
             file = av.open(f"file:{path}", container_options=LOCAL)
@@ -176,7 +184,7 @@ def opened(path: Path) -> Iterator[Any]:
         raise ValueError(f"{failed}; remove it, or convert it to .mp4 with a video program") from error
 
 
-def decoded(path: Path, size: int) -> Tensor:
+def decoded(path: str | Path, size: int) -> Tensor:
     """All frames of a video file, (F, 3, size, size) uint8. Raises ValueError, naming the file, where it has
     no picture, cannot be decoded, or ends before its header says."""
     with opened(path) as container:

@@ -3,18 +3,19 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from setclr.checks import choice, printable
-from setclr.data.folders import class_folders, files_of_classes, same_names
+from setclr.data.folders import class_folders, files_of_classes, readable, same_names
 from setclr.data.sets import checked_labels
 from setclr.data_sets import FOLDER, SPLITS
 from setclr.recipes.registry import collections, missing
 from setclr.recipes.video import MODALITIES
-from setclr.video.files import VideoFiles, decoded, frames_of
+from setclr.video.files import VideoFiles, decoded, frames_of, videos_below
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,7 +25,7 @@ class VideoSet:
     Args:
         videos: (N, C, F, H, W) uint8, or `VideoFiles`. C = 3 are colours, C = 2 is flow as `to_bytes`
             gives it.
-        labels: for each kind of label (N,) int64, indices into its classes.
+        labels: for each kind of label (N,) int64, indices into its classes; {} if there are none.
         classes: for each kind of label the names of its classes.
 
     Raises ValueError where these are not as above or do not fit together.
@@ -57,6 +58,11 @@ class VideoSet:
         return VideoSet(
             self.videos[chosen], {name: y[chosen] for name, y in self.labels.items()}, self.classes
         )
+
+    @property
+    def first_labels(self) -> Tensor:
+        """(N,) of the first kind of label; -1 if there are none."""
+        return next(iter(self.labels.values()), torch.full((len(self),), -1))
 
     @property
     def channels(self) -> int:
@@ -104,7 +110,8 @@ def load_videos(
 ) -> VideoSet:
     """The video set of that name.
 
-    "folder:PATH": PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO. Other names are those that packages
+    "folder:PATH": PATH/train/CLASS/VIDEO and PATH/test/CLASS/VIDEO, or PATH/CLASS/VIDEO alone; or videos
+    without classes, PATH/train/VIDEO, PATH/VIDEO or deeper in PATH. Other names are those that packages
     register (`recipes.registry.Collection`), "moving-patches" with the course.
 
     `modality`: "rgb"; "flow", by TV-L1, computed once and kept under `root`/flow; or "camera flow", the
@@ -122,12 +129,22 @@ def load_videos(
     choice("modality", modality, MODALITIES[:2], hint="the camera of a folder's videos is not known")
     folder = Path(os.path.expanduser(name.removeprefix(FOLDER)))
     needed = "PATH needs PATH/train/CLASS/VIDEO and PATH/test"
-    train = classes = class_folders(folder / "train", needed)
+    cache, check = Path(root) / "flow" if modality == "flow" else None, partial(decoded, size=size or 128)
+    top = folder / "train" if any((folder / one).is_dir() for one in SPLITS) else folder
+    if split == "train" and without_classes(folder, top):
+        return VideoSet(VideoFiles(readable(videos_below(top), check), size or 128, cache), {}, {})
+    train = classes = class_folders(top, needed)
     if split == "test":
         classes = class_folders(folder / split, needed)
-        same_names(folder / "train", folder / split, train, classes)
-    files = files_of_classes(classes, "videos", check=lambda path: decoded(Path(path), size or 128))
-    cache = Path(root) / "flow" if modality == "flow" else None
+        same_names(top, folder / split, train, classes)
+    files = files_of_classes(classes, "videos", check=check)
     videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])
     return VideoSet(videos, {"class": labels}, {"class": tuple(map(printable, files))})
+
+
+def without_classes(folder: Path, top: Path) -> bool:
+    """Whether all videos in `top` lie side by side or, if `folder` has no splits, deeper than in classes."""
+    inside = {Path(path).parent for path in videos_below(top)}
+    deep = folder == top and top not in inside and any(place.parent != top for place in inside)
+    return deep or inside == {top}

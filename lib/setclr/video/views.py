@@ -111,7 +111,7 @@ class ClipViews:
         check_views(views)
         videos.check_clips(frames, stride)
         self.videos, self.views, self.frames, self.stride = videos, tuple(views), frames, stride
-        self.labels = next(iter(videos.labels.values()))
+        self.labels = videos.first_labels
 
     def __len__(self) -> int:
         return len(self.videos)

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setclr.data_sets import DataSet
+from setclr.data_sets import FILES, DataSet
 from setclr.recipes.registry import Published
 from setclr_course.papers.rows import rows
 
@@ -41,10 +41,12 @@ class Papers:
 
         return PROTOCOLS
 
-    # 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. All left views come first:
-    # `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and saved like photo-patches.
+    # stereo-patches: 1,141 + 1,343 pairs of colour patches, (3, 32, 32), of what two cameras see. All left
+    # views come first: `images.view(2, -1, 3, 32, 32)`. The label is the pair. Made and saved like
+    # photo-patches. tiny-imagenet, (3, 64, 64): root/tiny-imagenet-200; downloaded if it is missing.
     sets: Mapping[str, DataSet] = {
-        "stereo-patches": DataSet("setclr_course.papers.stereo:stereo_set", side=32, mirror="together")
+        "stereo-patches": DataSet("setclr_course.papers.stereo:stereo_set", side=32, mirror="together"),
+        "tiny-imagenet": DataSet("setclr_course.papers.tiny:tiny_imagenet", takes=FILES, side=64),
     }
 
     @cached_property

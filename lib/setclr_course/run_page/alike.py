@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from setclr.checks import integer, printable
@@ -14,6 +12,9 @@ from setclr.evaluation import features, nearest
 from setclr.experiments import Run
 from setclr.experiments.kinds.image import side_of
 from setclr.views.pixels import grey
+from setclr_course.kit.still import Picture
+from setclr_course.run_page.pictures import alike
+from setclr_course.run_page.things import faces
 
 ROWS = 24  # of a picture
 
@@ -40,22 +41,11 @@ class Neighbours(NamedTuple):
         file = printable(Path(known.path(i)).name) if isinstance(known, Photographs) else f"image {i}"
         return f"{self.images.classes[label]}/{file}" if label >= 0 else file
 
-    def picture(self) -> Figure:
-        """A row for each of the first queries (ROWS): itself, and its nearest images under their cosines."""
-        rows, columns = min(len(self.names), ROWS), 1 + self.places.shape[1]
-        figure = Figure((1.2 * columns, 1.4 * rows), layout="constrained")
-        for axes, image, title in zip(figure.subplots(rows, columns, squeeze=False).flat, *self._shown()):
-            axes.imshow(np.moveaxis(image.numpy(), 0, 2).squeeze(), cmap="gray")
-            axes.set_title(title, fontsize=8)
-            axes.set_axis_off()
-        return figure
-
-    def _shown(self) -> tuple[list[Tensor], list[str]]:
-        images, titles = [], []
-        for name, query, similar, index in zip(self.names[:ROWS], self.queries, self.similar, self.places):
-            images += [query, *self.images.images[index]]
-            titles += [Path(name).name, *(f"{s:.2f}" for s in similar.tolist())]
-        return images, titles
+    def picture(self) -> Picture:
+        """A row for each of the first queries (ROWS): itself, and its nearest images above their cosines."""
+        places, side = self.places[:ROWS], 96
+        near = faces(self.images.images[places.flatten()], side).reshape(*places.shape, side, side, 3)
+        return alike(faces(self.queries[:ROWS], side), near, self.similar[:ROWS].numpy(), self.names[:ROWS])
 
 
 def neighbours_of(run: Run, images: ImageSet, place: Path, k: int = 6) -> Neighbours:

@@ -108,6 +108,8 @@ def neighbours(
         k: How many of each.
         out: The picture; None: RUN/neighbours-NAME.png.
     """
+    from PIL import Image
+
     from setclr import data
     from setclr.checks import choice
     from setclr.data.writing import replacing
@@ -126,7 +128,7 @@ def neighbours(
         found = neighbours_of(loaded, images, place, k)
         print("\n".join(found.lines()))
     with replacing(out) as file:
-        found.picture().savefig(file, format="png", dpi=120)
+        Image.fromarray(found.picture().pixels).save(file, format="png")
     print(out)
 
 

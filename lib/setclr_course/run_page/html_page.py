@@ -1,16 +1,17 @@
 """The page of a run as HTML: what was trained, its measurements, and pictures.
 
 It has no links to other files and no paths of this machine, so that it can be sent to others. Its text is in
-`page.html`. Its one script, `page.js` and the kit's, paints the pictures, and reads them from data in which
-no name can end the script; where it does not run, the page shows them as PNG.
+`page.html` for labelled images, in `seen.html` for all else. Its one script, `page.js` and the kit's, paints
+the pictures, and reads them from data in which no name can end the script; where it does not run, the page
+shows them as PNG.
 """
 
 import base64
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import setclr
@@ -20,17 +21,17 @@ from setclr.recipes.recipe import completed
 from setclr_course.kit import front
 from setclr_course.kit.still import Picture
 from setclr_course.run_page import pictures
-from setclr_course.run_page.measured import COLUMNS, DRAWN, MATCHED, PAGE, K, Measured
+from setclr_course.run_page.measured import DRAWN, HEADINGS, MATCHED, PAGE, K, Measured
+from setclr_course.run_page.seen import COLUMNS, ON_MAP, SIDE, Seen
+from setclr_course.run_page.things import first_labels, pictures_of
 
 FOLDER = Path(__file__).parent
-HEADINGS = dict(zip(COLUMNS, (("kNN", "k = 1"), ("kNN", f"k = {K}"), ("kNN", "k = 20"), ("linear", "probe"),
-                              ("retrieval", "@1"), ("matching", "of views"))))  # fmt: skip
 # Fields of the recipe with a line of their own.
 SAID = {"kind", "loss", "data", "encoder", "epochs", "batch", "seed"}
 
 
 def page(
-    name: str, run: Run, train: ImageSet, test: ImageSet, measured: Measured, source: str, command: str,
+    name: str, run: Run, train: Any, test: Any, measured: Measured | Seen, source: str, command: str,
     machine: dict,
 ) -> str:  # fmt: skip
     """The page of a run as HTML, with `name` as its title.
@@ -44,45 +45,64 @@ def page(
     templates.filters["base64"] = lambda png: base64.b64encode(png).decode()
     recipe = {name: nowhere(x) if isinstance(x, str) else x for name, x in run.recipe.to_dict().items()}
     source, command = nowhere(source), shlex.join(map(nowhere, shlex.split(command)))
-    shares = pictures.confusion_shares(test.labels, measured.predicted, len(test.classes))
-    drawn = drawn_pictures(run, train, test, measured, shares)
-    faces = {name: pixels for one in drawn.values() for name, pixels in one.pictures.items()}
+    drawn: dict[str, Picture | None] = {"loss": pictures.loss_curve(run.history)} if run.rows else {}
+    drawn |= {"spread": pictures.spreads(run.history)} if "rank" in run.history else {}
+    if isinstance(measured, Seen):
+        template, told = "seen.html", of_seen(train, test, measured, drawn)
+    else:
+        template, told = "page.html", of_labelled(train, test, measured, drawn)
+    shown = {name: picture for name, picture in drawn.items() if picture}
+    faces = {name: pixels for one in shown.values() for name, pixels in one.pictures.items()}
     scenes = {
-        "told": {name: one.to_json() for name, one in drawn.items()},
+        "told": {name: one.to_json() for name, one in shown.items()},
         "pictures": {name: front.address(pixels) for name, pixels in faces.items()},
     }
-    return templates.get_template("page.html").render(
-        name=name, run=run, recipe=recipe, train=train, test=test, measured=measured,
-        table=measured.table, source=source, command=command, machine=machine, version=setclr.__version__,
-        headings=HEADINGS, K=K, T=PAGE.temperature, neighbours=PAGE.ks, drawn=DRAWN,
-        matched=min(MATCHED, len(test)),
-        chance=100 * float(test.labels.bincount().max()) / len(test), changed=changed_fields(recipe),
+    return templates.get_template(template).render(
+        name=name, run=run, recipe=recipe, train=train, test=test, measured=measured, table=measured.table,
+        kind=run.recipe.kind, things=run.recipe.things, source=source, command=command, machine=machine,
+        version=setclr.__version__, changed=changed_fields(recipe),
         weights=sum(parameter.numel() for parameter in run.encoder.parameters()),
-        mistakes=pictures.mistakes(shares, test.classes),
         perplexity=f"{pictures.perplexity(len(measured.drawn)):.3g}",
-        pictures=drawn, scenes=scenes, css=front.Front._css, script=front.joined(FOLDER / "page.js"),
+        pictures=shown, scenes=scenes, css=front.Front._css, script=front.joined(FOLDER / "page.js"), **told,
     )  # fmt: skip
 
 
-def drawn_pictures(
-    run: Run, train: ImageSet, test: ImageSet, measured: Measured, shares: np.ndarray
-) -> dict[str, Picture]:
-    """The pictures of the page by their names in the template; without those of which there is nothing."""
+def of_labelled(train: ImageSet, test: ImageSet, measured: Measured, drawn: dict) -> dict[str, Any]:
+    """What `page.html` says of labelled images; their pictures come to those `drawn`."""
     classes, labels, near = test.classes, test.labels, measured.nearest
+    shares = pictures.confusion_shares(labels, measured.predicted, len(classes))
     images = train.images[near.flatten()].unflatten(0, near.shape)
     shown = (test.images[measured.shown], labels[measured.shown], images, train.labels[near])
-    drawn = {
-        "loss": pictures.loss_curve(run.history) if run.rows else None,
+    drawn |= {
         "confusion": pictures.confusion(shares, classes),
         "plane": pictures.plane(measured.points, labels[measured.drawn], classes),
         "nearest": pictures.nearest(*shown, classes),
     }
-    return {name: picture for name, picture in drawn.items() if picture}
+    return dict(
+        headings=HEADINGS, K=K, T=PAGE.temperature, neighbours=PAGE.ks, drawn=DRAWN,
+        matched=min(MATCHED, len(test)), chance=100 * float(labels.bincount().max()) / len(test),
+        mistakes=pictures.mistakes(shares, classes),
+    )  # fmt: skip
+
+
+def of_seen(train: Any, test: Any, measured: Seen, drawn: dict) -> dict[str, Any]:
+    """What `seen.html` says of all else; its pictures come to those `drawn`."""
+    near, bare = measured.nearest, not (train.classes or test.classes)
+    beside = pictures_of(train, near.flatten(), SIDE).reshape(*near.shape, SIDE, SIDE, 3)
+    labels = first_labels(test)[measured.drawn]
+    drawn |= {
+        "views": pictures.seen_views(measured.views),
+        "plane": pictures.photo_map(
+            measured.points, labels, pictures_of(test, measured.drawn[:ON_MAP], SIDE)
+        ),
+        "nearest": pictures.alike(pictures_of(test, measured.shown, SIDE), beside, measured.similar.numpy()),
+    }
+    return dict(bare=bare, same=train is test, free=COLUMNS, measured_on=measured.compared)
 
 
 def changed_fields(recipe: dict) -> list[str]:
     """The recipe's fields that differ from the defaults, without those in SAID."""
-    defaults = completed({})
+    defaults = completed({"kind": recipe["kind"]})
     return [f"{name}={x!r}" for name, x in recipe.items() if name not in SAID and x != defaults[name]]
 
 

@@ -48,6 +48,54 @@ def loss_curve(history: pd.DataFrame) -> Picture:
     return pictured(draw, "loss", (WIDE, 3.2))
 
 
+def spreads(history: pd.DataFrame) -> Picture:
+    """How many dimensions the embeddings fill after each epoch, and how far they spread in them."""
+    epochs, titles = history.epoch.to_numpy(), {"rank": "effective rank", "std": "spread, 1 on a sphere"}
+    right = epochs[-1] + 0.5
+
+    def draw(page: Page) -> str:
+        across = [k for k in MaxNLocator(5, integer=True).tick_values(0, right) if 0 <= k <= right]
+        for name, title in titles.items():
+            y = history[name].to_numpy(float)
+            top = 1.1 * y.max() or 1
+            up = [level for level in MaxNLocator(5).tick_values(0, top) if level <= top]
+            plot = page.plot(name, (0, right), (0, top), title, "epoch", xticks=across, yticks=up)
+            plot.line(epochs, y, BLUE)
+            plot.dots(np.stack([epochs, y], 1), BLUE, size=7 if len(epochs) < 40 else 2, edge="")
+        rank, std = history[[*titles]].iloc[-1]
+        return f"After epoch {epochs[-1]} embeddings fill {rank:.3g} dimensions; their spread is {std:.2g}."
+
+    return pictured(draw, "rank std", (WIDE, 2.8))
+
+
+def seen_views(views: np.ndarray) -> Picture:
+    """Pictures of the views (V, w, side, side, 3) of w things, those of a thing below one another."""
+    V, w = views.shape[:2]
+
+    def draw(page: Page) -> str:
+        table = page.table("views", V, w, beside=[f"view {v + 1}" for v in range(V)])
+        rows, columns = np.indices((V, w)).reshape(2, -1)
+        table.photographs(np.stack([columns, rows], 1), views.reshape(-1, *views.shape[2:]), 0.9)
+        return f"{V} views of {w} things, a column each, as the encoder sees them."
+
+    return pictured(draw, "views", (min(WIDE, 1.2 * w + 0.8), (min(WIDE, 1.2 * w + 0.8) - 0.8) / w * V + 0.2))
+
+
+def alike(shown: np.ndarray, near: np.ndarray, similar: np.ndarray, names: Sequence[str] = ()) -> Picture:
+    """Pictures of n things (n, side, side, 3), each beside the nearest to it (n, k, …) and their cosines."""
+    n, k = similar.shape
+
+    def draw(page: Page) -> str:
+        table = page.table("rows", n, k + 1, beside=[short(name) for name in names])
+        rows, columns = np.indices((n, k)).reshape(2, -1)
+        table.photographs(np.stack([0 * np.arange(n), np.arange(n) - 0.1], 1), shown, 0.8)
+        table.photographs(np.stack([columns + 1, rows - 0.1], 1), near.reshape(-1, *near.shape[2:]), 0.8)
+        table.text(columns + 1, rows + 0.34, [f"{s:.2f}" for s in similar.flat], size="small", rise="top")
+        return f"{n} things, a row each, with the {k} nearest to each under their cosines."
+
+    return pictured(draw, "rows", (WIDE, 0.98 * WIDE / (k + 1) * n + 0.2))
+
+
 def confusion_shares(truth: Tensor, predicted: Tensor, C: int) -> np.ndarray:
     """The share of each true class (row) predicted as each class (column), (C, C); NaN for empty classes."""
     from sklearn.metrics import confusion_matrix  # takes a second
@@ -92,6 +140,38 @@ def mistakes(shares: np.ndarray, classes: tuple[str, ...], most: int = 3) -> str
     return f"Most often taken: {', '.join(said)}." if said else "No image is taken for another class."
 
 
+def by_tsne(points: Tensor) -> np.ndarray:
+    """Places (m, 2) in the plane of features (m, D), scaled to length 1."""
+    from sklearn.manifold import TSNE
+
+    z = F.normalize(points.float(), dim=1).numpy()
+    return TSNE(perplexity=perplexity(len(z)), init="random", random_state=0).fit_transform(z)
+
+
+def field(page: Page, xy: np.ndarray) -> Plot:
+    """A plot with room for these points."""
+    low, high = xy.min(0), xy.max(0)
+    (left, bottom), (right, top) = low - 0.04 * (high - low) - 1e-3, high + 0.04 * (high - low) + 1e-3
+    return page.plot("plane", (left, right), (bottom, top), frame="")
+
+
+def photo_map(points: Tensor, labels: Tensor, shown: np.ndarray) -> Picture | None:
+    """Features (m, D) in the plane, coloured by their labels (m,), -1 for none, and pictures of the first of
+    them; None for fewer than 5."""
+    if len(points) < 5:
+        return None
+    xy = by_tsne(points)
+    colours = [COLOURS[k % len(COLOURS)] if k >= 0 else GREY for k in labels.tolist()]
+
+    def draw(page: Page) -> str:
+        plot = field(page, xy)
+        plot.dots(xy, colours, size=6, edge="")
+        plot.photographs(xy[: len(shown)], shown, 0.045 * float(np.ptp(xy[:, 0])))
+        return f"{len(xy)} things in the plane by t-SNE, {len(shown)} of them with their pictures."
+
+    return pictured(draw, "plane", (WIDE, 6.2))
+
+
 def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture | None:
     """Features (m, D), scaled to length 1, drawn in the plane by t-SNE; None for fewer than 5.
 
@@ -100,16 +180,10 @@ def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture |
     """
     if len(points) < 5:
         return None
-    from sklearn.manifold import TSNE
-
-    z = F.normalize(points.float(), dim=1).numpy()
-    xy = TSNE(perplexity=perplexity(len(z)), init="random", random_state=0).fit_transform(z)
-    there = labels.unique().tolist()
+    xy, there = by_tsne(points), labels.unique().tolist()
 
     def draw(page: Page) -> str:
-        low, high = xy.min(0), xy.max(0)
-        (left, bottom), (right, top) = low - 0.04 * (high - low) - 1e-3, high + 0.04 * (high - low) + 1e-3
-        plot = page.plot("plane", (left, right), (bottom, top), frame="")
+        plot = field(page, xy)
         beside = draw_key(page, there, classes) if len(there) <= NUMBERED else []
         for k, label in enumerate(there):
             dots = draw_class(plot, xy[(labels == label).numpy()], label, 9)
@@ -117,7 +191,7 @@ def plane(points: Tensor, labels: Tensor, classes: tuple[str, ...]) -> Picture |
         if len(there) <= NAMED:
             x, y = np.transpose([np.median(xy[(labels == label).numpy()], axis=0) for label in there])
             plot.text(x, y, [short(classes[label]) for label in there], size="small", halo=True)
-        return f"{len(z)} test images of {len(there)} classes in the plane by t-SNE, coloured by class."
+        return f"{len(xy)} test images of {len(there)} classes in the plane by t-SNE, coloured by class."
 
     if len(there) <= NUMBERED:
         return pictured(draw, "plane key", (WIDE, 6.2), (4.6, 1))

@@ -15,8 +15,10 @@ import torch
 from pictures import grey_level
 from torchvision import datasets
 
-from setclr.data import folders, known, load, patches
+from setclr.data import known, load, patches
 from setclr.data_sets import DATA_SETS
+from setclr_course.papers import tiny
+from setclr_course.papers.collection import PAPERS
 
 
 @pytest.fixture(autouse=True)
@@ -159,8 +161,9 @@ def few(monkeypatch, tmp_path):
     """Two classes in imagenet100, and images of 8 px."""
     listed = tmp_path / "two.txt"
     listed.write_text("n03\nn02")
-    for name, of in (("tiny-imagenet", ()), ("imagenet100", (str(listed),)), ("imagenet", ("",))):
+    for name, of in (("imagenet100", (str(listed),)), ("imagenet", ("",))):
         monkeypatch.setitem(DATA_SETS, name, replace(DATA_SETS[name], of=of, side=8))
+    monkeypatch.setitem(PAPERS.sets, "tiny-imagenet", replace(PAPERS.sets["tiny-imagenet"], side=8))
 
 
 def make_tiny(root):
@@ -185,7 +188,7 @@ def test_tiny_imagenet_is_unpacked_from_an_archive_put_there_and_read(few, tmp_p
     shutil.make_archive(archive.with_suffix(""), "zip", place.parent, place.name)
     with pytest.raises(ConnectionError, match=r"nor whole in .*tiny-imagenet-200\.zip, and could not be"):
         load("tiny-imagenet", tmp_path)
-    monkeypatch.setattr(folders, "TINY_MD5", md5(archive))
+    monkeypatch.setattr(tiny, "TINY_MD5", md5(archive))
     train, test = (load("tiny-imagenet", tmp_path, split) for split in patches.SPLITS)
     assert sorted(os.listdir(tmp_path)) == ["elsewhere", "tiny-imagenet-200", "tiny-imagenet-200.zip",
                                              "two.txt"]  # fmt: skip

@@ -313,7 +313,7 @@ BAD = [
     (lambda path: graphs.GraphSet([]), "graphs must be at least one"),
     (lambda path: pretrain(GraphRecipe("InfoNCE()", batch=11)), "last batch would hold 1 graph"),
     (lambda path: watch(GraphRecipe("InfoNCE()", data=tensors(path, [GOOD] * 9)), "data", 1),
-     "graphs must have labels to be measured, got none"),
+     "must have labels to be measured, got none"),
     (lambda path: graphs.load_graphs(tensors(path, [GOOD | {"edge_attr": torch.ones(2)}])),
      r"own.pt: graphs\[0\] has edge_attr, which would not be used"),
     *[(lambda path, key=key, x=x: graphs.load_graphs(tensors(path, [GOOD, GOOD | {key: x}])),

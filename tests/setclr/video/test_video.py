@@ -175,6 +175,33 @@ def test_a_folder_of_videos_is_read_frame_by_frame(tree):
     assert (cut[1, 0].int() - last[:, 5:14:2].int()).abs().max() <= 6
 
 
+@pytest.mark.parametrize("places, classes", [
+    ("a b", ()), ("train/a train/b", ()), ("x/y/a z/b", ()), ("run/a walk/b", ("run", "walk")),
+    ("train/run/a train/walk/b", ("run", "walk")),
+])  # fmt: skip
+def test_videos_need_no_classes_and_no_split(places, classes, tmp_path):
+    for k, place in enumerate(places.split()):
+        write_video(tmp_path / f"{place}.mp4", stripes(9, shift=9 * k))
+    found = video.load_videos(f"folder:{tmp_path}", size=32)
+    assert [path.stem for path in found.videos.paths] == ["a", "b"]
+    assert found.classes == ({"class": classes} if classes else {})
+    assert found.first_labels.tolist() == ([0, 1] if classes else [-1, -1])
+    views = video.ClipViews(found, video.video_views("photo", 32))
+    assert torch.equal(views.labels, found.first_labels)
+
+
+@pytest.mark.parametrize("places, said", [
+    ("run/a walk/b c", "c.mp4 is no folder, among class folders; move it"),
+    ("train/run/a train/c", "c.mp4 is no folder, among class folders; move it"),
+    ("test/run/a", "train is no folder"), ("train/x/y/a", "x.* has no videos|y .*cannot be read"),
+])  # fmt: skip
+def test_videos_lose_no_class_where_one_lies_elsewhere(places, said, tmp_path):
+    for place in places.split():
+        write_video(tmp_path / f"{place}.mp4", stripes(9))
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        video.load_videos(f"folder:{tmp_path}", size=32)
+
+
 @pytest.mark.parametrize("name, options", [
     ("a.mp4", dict(g="10", bf="2")), ("a.mkv", dict(g="7")), ("a.avi", dict(codec="mpeg4", g="5")),
 ])  # fmt: skip

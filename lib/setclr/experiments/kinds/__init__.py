@@ -18,6 +18,7 @@ module holds these functions. `data` is a set of such things: an ImageSet, Graph
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -47,21 +48,30 @@ def first_alone(load: Callable[[], Any]) -> Any:
 
 def split_of(split: str, train: Any, labels: Tensor, test: Callable[[], Any]) -> tuple[Any, Any]:
     """All training data and the `test` data. For other splits two parts of the training data: four fifths of
-    each class, and a fifth, drawn by a fixed seed."""
+    each class, and a fifth, drawn by a fixed seed. All of them twice, to be shown, where none has a label."""
     if choice("split", split, SPLITS) == "test":
         return train, test()
+    if split == "held out" and labels.min() < 0:
+        return train, train
     held = held_out_mask(labels)
     return train.subset(~held), train.subset(held)
 
 
-def measured_on(recipe: Recipe, root: str | Path, protocol: str = OWN) -> tuple[Any, Any, str, str]:
+def measured_on(
+    recipe: Recipe, root: str | Path, protocol: str = OWN, bare: bool = False
+) -> tuple[Any, Any, str, str]:
     """The labelled data of `labelled`, their split, and a note.
 
     Without test data a fifth of each class of the training data stands for them, and the note says so.
+    Raises ValueError where nothing has a label, unless data may be `bare` of labels.
     """
-    labelled = kind_of(recipe).labelled
+    labelled, split, note = partial(kind_of(recipe).labelled, recipe, root, protocol), "test", ""
     try:
-        return *first_alone(lambda: labelled(recipe, root, protocol, "test")), "test", ""
+        train, test = first_alone(lambda: labelled("test"))
     except FileNotFoundError as error:
+        split = "held out"
         note = f"{error}\nmeasured on a fifth of each class, which the encoder was trained on\n"
-        return *first_alone(lambda: labelled(recipe, root, protocol, "held out")), "held out", note
+        train, test = first_alone(lambda: labelled(split))
+    if not (bare or train.classes or test.classes):
+        raise ValueError(f"{recipe.data} must have labels to be measured, got none; `evaluate` shows its run")
+    return train, test, split, note

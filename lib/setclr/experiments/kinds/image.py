@@ -122,7 +122,8 @@ def labelled(
 
     `split`: "test" gives all training images and the test images; "validation" gives two parts of the
     training images (`data.sets.validation_split`), and so does "held out", which is for encoders that
-    have been trained on both parts. Where only the test images have labels, "test" gives two parts of these.
+    have been trained on both parts; of images without labels it gives all twice. Where only the test images
+    have labels, "test" gives two parts of these.
 
     Raises ValueError for another split. Also raises it for "validation" if the recipe trains on other images:
     unlabelled ones, or files from which views are cut at full resolution.
@@ -137,6 +138,8 @@ def labelled(
     if split == "test":
         test = data_of.load(recipe.data, root, "test", size)
         return (train, test) if train.classes or not test.classes else validation_split("", test)
+    if split == "held out" and not train.classes:
+        return train, train
     return validation_split(recipe.data, train)
 
 

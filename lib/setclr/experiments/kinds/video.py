@@ -1,14 +1,13 @@
 """Videos: clips of each, a 3D encoder, and retrieval and a linear probe, as in CoCLR."""
 
 from functools import partial
-from mimetypes import guess_type
 from pathlib import Path
 
 import numpy as np
 from torch import nn
 
 from setclr.checks import printable
-from setclr.data.folders import files_below, without_damaged
+from setclr.data.folders import without_damaged
 from setclr.data_sets import FOLDER
 from setclr.evaluation.protocols import OWN
 from setclr.evaluation.videos import video_accuracies, video_features
@@ -17,7 +16,7 @@ from setclr.experiments.run import Features, OnEpoch, Run, beside_untrained
 from setclr.models import head as make_head
 from setclr.recipes.video import VideoRecipe
 from setclr.video import ClipViews, VideoFiles, VideoSet, load_videos, video_encoder, video_views
-from setclr.video.files import decoded
+from setclr.video.files import decoded, videos_below
 
 
 def load(recipe: VideoRecipe, root: str | Path, split: str = "train") -> VideoSet:
@@ -46,8 +45,7 @@ def labelled(
     recipe: VideoRecipe, root: str | Path = "data", protocol: str = OWN, split: str = "test"
 ) -> tuple[VideoSet, VideoSet]:
     train = load(recipe, root)
-    labels = next(iter(train.labels.values()))
-    return split_of(split, train, labels, lambda: load(recipe, root, "test"))
+    return split_of(split, train, train.first_labels, lambda: load(recipe, root, "test"))
 
 
 def accuracies(run: Run, train: VideoSet, test: VideoSet) -> dict[str, float]:
@@ -72,10 +70,8 @@ def clips_of(run: Run, size: int) -> tuple[int, int, int, int]:
 
 def embed(run: Run, place: Path, size: int | None, batch: int, skip_damaged: bool = False) -> Features:
     """`place` is a folder with video files in it, at any depth."""
-    is_video = lambda name: (guess_type(name)[0] or "").startswith("video/")  # noqa: E731
-    files = files_below(place, is_video, "video files (.mp4, .avi, …)", warn=True)
-    side = size or run.recipe.size
-    paths = [*map(Path, without_damaged(files, lambda x: decoded(Path(x), side)) if skip_damaged else files)]
+    files, side = videos_below(place, warn=True), size or run.recipe.size
+    paths = [*map(Path, without_damaged(files, partial(decoded, size=side)) if skip_damaged else files)]
     if run.channels == 2:
         raise ValueError("the run must be of colours to embed files, got one of flow")
     videos = VideoSet(VideoFiles(paths, side), {}, {})

@@ -10,6 +10,7 @@ from setclr.seeding import seeded
 from setclr.video import VideoSet, clip_views, load_videos, video_views
 from setclr_course.kit.palette import BLUE, GREEN, INK, WHITE
 from setclr_course.kit.panel import Mark, Page, Panel, Plot, options, slider
+from setclr_course.kit.tiles import coloured
 
 KINDS = {
     "one view for all frames": "All frames of a clip have one view, so what moves in it is the camera.",
@@ -97,11 +98,3 @@ def strip(frames: np.ndarray) -> np.ndarray:
     """Frames (C, T, H, H) side by side, (H, T H, 3) uint8; flow in colours."""
     x = (255 * (coloured(frames) if len(frames) == 2 else frames).clip(0, 1)).round().astype(np.uint8)
     return x.transpose(2, 1, 3, 0).reshape(x.shape[2], -1, 3)
-
-
-def coloured(flow: np.ndarray) -> np.ndarray:
-    """Flow (2, T, H, W), in eighths of a frame, as colours (3, T, H, W): the hue says where to, white is
-    still. A third of the reach has the full colour."""
-    turns = np.array([0, 2, 4]).reshape(3, 1, 1, 1) * np.pi / 3
-    hue = 0.5 + 0.5 * np.cos(np.arctan2(flow[1], flow[0]) - turns)
-    return 1 - (3 * np.hypot(*flow)).clip(max=1) * (1 - hue)
