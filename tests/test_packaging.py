@@ -21,6 +21,7 @@ from unittest import mock
 import pytest
 import yaml
 from capabilities import capabilities
+from features import FEATURES, LIBRARIES, features
 from jupyter_client.session import Session
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 from packaging.requirements import Requirement
@@ -152,6 +153,17 @@ def test_the_tables_of_what_losses_take_are_made_from_them():
     takes = {name.strip("`"): marks[:4] for name, *marks in rows}
     shown = re.findall(r"(?m)^\| \[(\w+)\]\(.*?\) \|.*?\|.*?\| (.) \| (.) \| (.) \| (.) \|", README)
     assert {name: list(marks) for name, *marks in shown} == {name: takes[name] for name in CARDS}
+
+
+PACKAGES = ("setclr", "lightly", "solo", "pytorch_metric_learning", "open_clip")  # of LIBRARIES
+
+
+@pytest.mark.parametrize("library, package", zip(LIBRARIES, PACKAGES))
+def test_the_table_beside_other_libraries_has_names_that_are_there(library, package):
+    pytest.importorskip(package)
+    for names in FEATURES.values():
+        assert library not in names or pkgutil.resolve_name(names[library])
+    assert features() in (ROOT / "site/text/library.md").read_text(), "python tests/tools/features.py"
 
 
 def test_the_version_is_the_same_everywhere():

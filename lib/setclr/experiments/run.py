@@ -191,9 +191,7 @@ def pretrain(
         own_loss = None if loss is None else repr(objective(loss))
         if run and run.own_loss != own_loss:
             got = f"loss {run.own_loss or recipe.loss} there, {own_loss or recipe.loss} now"
-            raise ValueError(
-                f"{out}: holds a run of another loss ({got}); choose another out=, or resume=False"
-            )
+            raise ValueError(f"{out}: holds a run of another loss ({got}); remove it, or take another folder")
         if run is None or len(run.rows) < recipe.epochs:
             kind = kind_of(recipe)
             with skipping(skip_damaged) as left:
@@ -363,8 +361,7 @@ def refuse_other_recipe(
     there["precision"] = now["precision"] if wanted.precision == "auto" else used or stored.precision
     different = [f"{key} {there[key]!r} there, {now[key]!r} now" for key in now if there[key] != now[key]]
     if different:
-        remedy = "resume=False to replace it" if argument == "out" else "remove it"
+        remedy = "remove it, or take another folder"
         if argument == "out" and all(text.startswith("epochs ") for text in different):
             remedy = f"init={str(out)!r} in a new folder starts from its weights, by a schedule of its own"
-        problem = f"{out}: holds a run of another recipe ({'; '.join(different)})"
-        raise ValueError(f"{problem}; choose another {argument}=, or {remedy}")
+        raise ValueError(f"{out}: holds a run of another recipe ({'; '.join(different)}); {remedy}")

@@ -321,7 +321,7 @@ class Trainer:
             ((done, within) != position, f"was trained in other batches, or is damaged: {has}"),
         ):  # fmt: skip
             if other:
-                raise ValueError(f"{where}: {complaint}, or start again with resume=False")
+                raise ValueError(f"{where}: {complaint}, or remove it to start again")
 
     def epoch(self) -> Iterator[None]:
         """Train to the end of the epoch; yields after every step. Losses and weights must stay finite."""

@@ -48,13 +48,15 @@ class Neighbours(NamedTuple):
         return alike(faces(self.queries[:ROWS], side), near, self.similar[:ROWS].numpy(), self.names[:ROWS])
 
 
-def neighbours_of(run: Run, images: ImageSet, place: Path, k: int = 6) -> Neighbours:
+def neighbours_of(
+    run: Run, images: ImageSet, place: Path, k: int = 6, size: int | None = None
+) -> Neighbours:  # fmt: skip
     """The k images nearest to each photograph in a folder, or to one photograph, by cosines of features.
 
     Raises ValueError, naming the file or argument, if a photograph cannot be read or there are fewer than k
     images; FileNotFoundError if there is nothing there.
     """
-    side = side_of(run)
+    side = side_of(run) if size is None else size
     files = [str(place)] if place.is_file() else images_below(place)
     integer("k", k, least=1, most=len(images), hint=f"there are {len(images)} images")
     queries = Photographs(files, side)[:]

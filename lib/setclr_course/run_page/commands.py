@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
+from setclr.cli import as_typed
 from setclr.cli.commands import (
     COMPILED,
     PROTOCOLS,
@@ -51,8 +52,7 @@ def campaign(
     failed = 0
     with skipped(skip_damaged):
         for line in campaigns.campaign(recipes, seeds, *where, **how):
-            print(line, flush=True)
-            failed += getattr(line, "failed", False)
+            failed += tell(line)
     if failed:
         raise ValueError(f"{failed} of {len(recipes) * len(seeds)} runs failed; the lines above say why")
 
@@ -60,7 +60,8 @@ def campaign(
 def search(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     runs: Runs = Path("data/runs/search"), results: Path = Path("data/results/search"),
-    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto", *, fields: Any, typed: str,
+    root: Root = Path("data"), device: Device = None, compiled: Compiled = "auto",
+    skip_damaged: Skip = False, *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
     """Find the best learning rate and hyperparameter of each recipe on validation images.
 
@@ -76,8 +77,18 @@ def search(
     from setclr_course.search import searches
 
     recipes, seeds = filtered(filter, seeds, all, fields)
-    for line in searches.search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
-        print(line, flush=True)
+    with skipped(skip_damaged):
+        for line in searches.search(recipes, seeds, runs, results, root, device, typed, COMPILED[compiled]):
+            tell(line)
+
+
+def tell(line: str) -> bool:
+    """Print a line of a campaign, as a shell has its words if it is a failure; returns whether it is."""
+    from setclr_course.search.campaigns import Failure
+
+    failed = isinstance(line, Failure)
+    print(as_typed(line) if failed else line, flush=True)
+    return failed
 
 
 def results(folder: Records = Path("data/results"), /, csv: Path | None = None) -> None:
@@ -100,12 +111,14 @@ def results(folder: Records = Path("data/results"), /, csv: Path | None = None) 
 
 def neighbours(
     run: Run, place: Annotated[Path, arg(metavar="PHOTOGRAPH|FOLDER")], /, k: int = 6,
-    out: Path | None = None, root: Root = Path("data"), device: Device = None, skip_damaged: Skip = False,
+    size: int | None = None, out: Path | None = None, root: Root = Path("data"), device: Device = None,
+    skip_damaged: Skip = False,
 ) -> None:  # fmt: skip
     """Name and draw the training images that are most alike to your photographs, by the run's features.
 
     Args:
         k: How many of each.
+        size: Side in pixels to which they are resized and cropped; None: the side used in training.
         out: The picture; None: RUN/neighbours-NAME.png.
     """
     from PIL import Image
@@ -125,7 +138,7 @@ def neighbours(
     with skipped(skip_damaged):
         in_files = data.known(name).in_files  # which have names
         images = data.load(name, root, stream=True) if in_files else load(loaded.recipe, root)
-        found = neighbours_of(loaded, images, place, k)
+        found = neighbours_of(loaded, images, place, k, size)
         print("\n".join(found.lines()))
     with replacing(out) as file:
         Image.fromarray(found.picture().pixels).save(file, format="png")

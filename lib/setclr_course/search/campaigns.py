@@ -27,8 +27,6 @@ RECORDED = "recorded before"
 class Failure(str):
     """A line about a run that failed."""
 
-    failed = True
-
 
 def campaign(
     recipes: dict[str, Recipe], seeds: Iterable[int], runs: Path, results: Path, root: Path = Path("data"),
@@ -126,7 +124,7 @@ def recorded(path: Path, recipe: Recipe, protocol: str) -> str:
         return Failure(error)
     if record.protocol != protocol:
         problem = f"measured by another protocol ({record.protocol!r} there, {protocol!r} now)"
-        return Failure(f"{path}: holds a run {problem}; choose another results=, or remove it")
+        return Failure(f"{path}: holds a run {problem}; remove it, or take another folder")
     return RECORDED
 
 

@@ -77,7 +77,7 @@ def test_recipes_and_data_are_listed_and_data_take_root_and_size(monkeypatch, ca
     main(["recipes", "photo", "groco"])
     assert capsys.readouterr().out.count("\n") == 2
     main(["data"])
-    assert capsys.readouterr().out.split() == [*data.NAMES, "stereo-patches"]
+    assert capsys.readouterr().out.split() == [*data.NAMES, "stereo-patches", "tiny-imagenet"]
     asked, load = [], data.load
     monkeypatch.setattr(data, "load", lambda *args: asked.append(args) or load())
     main(["data", "folder:x", "--root", "elsewhere", "--size", "48"])
@@ -269,7 +269,7 @@ def test_a_record_is_written_before_anything_is_printed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("message, typed", [
-    ("choose another out=, or resume=False to", "choose another --out, or --no-resume to"),
+    ("choose another results=, or resume=False to", "choose another --results, or --no-resume to"),
     ("got 4; key_momentum=0.999 adds one", "got 4; --key-momentum 0.999 adds one"),
     ("loss must be one, got InfoNCE(temperature=0.5)", "loss must be one, got InfoNCE(temperature=0.5)"),
     ("data/a=b: nothing there", "data/a=b: nothing there"),

@@ -98,8 +98,8 @@ def test_what_differs_from_today_or_is_damaged_is_reported_and_the_next_run_begu
     pretrain(replace(one, lr=0.5), tmp_path / "runs" / "e-seed0")
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
     for line, pattern in zip(campaign(tmp_path, dict.fromkeys("abcdef", one)), (
-        r"a-seed0: \S+a-seed0.json: .*\(epochs 2 there, 1 now\); choose another results=, or remove it",
-        r"b-seed0: \S+b-seed0.json: .*'groco' there, 'setclr' now\); choose another results=, or remove it",
+        r"a-seed0: \S+a-seed0.json: .*\(epochs 2 there, 1 now\); remove it, or take another folder",
+        r"b-seed0: \S+b-seed0.json: .*'groco' there, 'setclr' now\); remove it, or take another folder",
         r"c-seed0: recipe holds the unknown fields \['colour'\]",
         r"d-seed0: \S+d-seed0.json is damaged",
         r"e-seed0: \S+e-seed0: holds a run of another recipe \(lr 0.5 there, 0.001 now\)",
@@ -176,14 +176,14 @@ def test_runs_on_other_data_have_its_name_and_without_test_data_a_fifth_is_measu
     monkeypatch.setattr(data, "load", without_test)
     for place in ("one", "two"):
         (line,) = campaign(tmp_path, {name: replace(small, data=f"folder:x/{place}")})
-        assert line.startswith(f"{name}-{place}-seed0: knn ") and not getattr(line, "failed", False)
+        assert line.startswith(f"{name}-{place}-seed0: knn ") and not isinstance(line, Failure)
         assert set(records.read_record(tmp_path / f"{name}-{place}-seed0.json").images) == {
             "train",
             "held out",
         }
     (tmp_path / f"{name}-two-seed0.json").write_text("{}")
     (line,) = campaign(tmp_path, {name: replace(small, data="folder:x/two")})
-    assert line.failed and line.startswith(f"{name}-two-seed0: ")
+    assert isinstance(line, Failure) and line.startswith(f"{name}-two-seed0: ")
 
 
 def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds():

@@ -70,7 +70,7 @@ def test_a_function_or_module_is_a_loss_and_a_record_names_it(tmp_path):
     assert read_record(tmp_path / "r.json").recipe["loss"] == "nt_xent()"
     for other in ({}, {"loss": Mine()}):
         with pytest.raises(
-            ValueError, match=r"another loss \(loss nt_xent\(\) there, .* now\); choose another out="
+            ValueError, match=r"another loss \(loss nt_xent\(\) there, .* now\); remove it, or take"
         ):
             pretrain(RECIPE, tmp_path, data=FEW, **other)
 

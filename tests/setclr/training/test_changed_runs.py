@@ -58,7 +58,7 @@ CHANGES = [
 def test_a_run_is_not_gone_on_with_by_other_settings(tmp_path, said, change):
     stopped(made(), tmp_path)
     whole = (tmp_path / CHECKPOINT).read_bytes()
-    with pytest.raises(ValueError, match=re.escape(said) + ".*take those, or start again with resume=False"):
+    with pytest.raises(ValueError, match=re.escape(said) + ".*take those, or remove it to start again"):
         made(**change).fit(tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == whole
     assert len(made(**change).fit(tmp_path, resume=False)) == change.get("epochs", 4)

@@ -241,7 +241,7 @@ def test_an_unfinished_run_of_older_draws_is_refused_in_words(tmp_path):
     killed_at(2, lambda: train(SMALL, tmp_path))
     state = checkpoint.read(tmp_path)
     checkpoint.write(tmp_path, {**state, "draws": 1})
-    with pytest.raises(ValueError, match="begun with version 1 of the random views.*with resume=False"):
+    with pytest.raises(ValueError, match="begun with version 1 of the random views.*remove it to start"):
         train(SMALL, tmp_path)
 
 
