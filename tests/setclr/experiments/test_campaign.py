@@ -176,14 +176,14 @@ def test_runs_on_other_data_have_its_name_and_without_test_data_a_fifth_is_measu
     monkeypatch.setattr(data, "load", without_test)
     for place in ("one", "two"):
         (line,) = campaign(tmp_path, {name: replace(small, data=f"folder:x/{place}")})
-        assert line.startswith(f"{name}-{place}-seed0: knn ") and not isinstance(line, Failure)
+        assert line.startswith(f"{name}-{place}-seed0: knn ") and not isinstance(line, campaigns.Failure)
         assert set(records.read_record(tmp_path / f"{name}-{place}-seed0.json").images) == {
             "train",
             "held out",
         }
     (tmp_path / f"{name}-two-seed0.json").write_text("{}")
     (line,) = campaign(tmp_path, {name: replace(small, data="folder:x/two")})
-    assert isinstance(line, Failure) and line.startswith(f"{name}-two-seed0: ")
+    assert isinstance(line, campaigns.Failure) and line.startswith(f"{name}-two-seed0: ")
 
 
 def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds():
