@@ -24,6 +24,15 @@ from setclr_course.kit.front import FOLDER as KIT
 
 OUT = ROOT / "build" / "slides"
 REVEAL = "reveal.js@5.2.1"
+LISTED = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>SetCLR, slides</title><link rel="icon" href="beside/favicon.svg">
+<link rel="stylesheet" href="beside/site.css">
+<body style="margin: 3rem auto; max-width: 40rem"><h1>Slides</h1>
+<ol start="0">
+{}
+</ol></body></html>
+"""  # the decks, by their titles
 LINES = 16  # of code that a slide holds
 
 
@@ -132,14 +141,18 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
     exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
     exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
     exporter.exclude_anchor_links = True
+    listed = []
     for page in pages:
         source = latest(page, work, SITE)
         notebook = deck(nbformat.read(source, as_version=4))
+        title = notebook.cells[0].source.splitlines()[0].lstrip("# ")
+        listed.append(f'<li><a href="{page.stem}.html">{html.escape(title)}</a></li>')
         notebook.metadata["title"] = page.stem
         text, _ = exporter.from_notebook_node(notebook)
         (out / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
         still = f': its panels are pictures; make site PAGES="{page.name[:2]}" first, and they move'
         print(f"{out / page.stem}.html{still if source == page else ''}")
+    (out / "index.html").write_text(LISTED.format("\n".join(listed)))
 
 
 if __name__ == "__main__":

@@ -48,9 +48,13 @@ def test_a_deck_opens_and_goes_on(tmp_path):
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
-        page.goto(f"{address}/01_five_numbers.html")
+        page.goto(address)  # which lists the decks
+        page.get_by_role("link", name="Five numbers").click()
         expect(page.locator("section.present h1")).to_have_text(re.compile("Five numbers"), timeout=100_000)
         page.keyboard.press("ArrowRight")
+        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
+        page.wait_for_url("**#/1")
+        page.reload()
         expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
         slide = page.locator("section.present").last
         while page.locator(".navigate-right.enabled").count():

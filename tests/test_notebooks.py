@@ -1,6 +1,7 @@
 """Every notebook: run in fast mode with all its sliders swept, and held to the book of notebooks."""
 
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -171,6 +172,8 @@ def test_students_get_no_solutions_no_outputs_and_no_dead_links(pack):
     assert [path.name for path in pages if path.parent == pack / "notebooks"] == [p.name for p in PATH]
     assert not [*pack.rglob("*solutions*"), *pack.rglob("exam*")]
     assert (pack / "Dockerfile").exists()  # an image of it has no solutions
+    offered = subprocess.run(["make", "-C", pack, "help"], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"(?m)^ +make (\S+)", offered) == ["help", "lab", "pretrain", "clean"]
     for path, page in pages.items():
         assert not [cell for cell in page.cells if cell.get("outputs")], path
         texts[path] = prose_of(page)

@@ -170,6 +170,9 @@ def student(target: Path = BUILD / "student") -> None:
             shutil.copytree(ROOT / name, target / name, ignore=NOT_PACKED)
         else:
             shutil.copy(ROOT / name, target / name)
+    rules = (ROOT / "Makefile").read_text().split("\n\n")  # without those whose files are not handed out
+    kept = [rule for rule in rules if not re.search(r"tests/|site/|BIN\)/(ruff|mypy)|-m pytest", rule)]
+    (target / "Makefile").write_text("\n\n".join(kept))
     seal(target / "lib/setclr_course/teach")
     (target / "README.md").write_text(PACK)
     pages = {source: target / source.relative_to(ROOT) for source in [*notebooks(), *notebooks("careful")]}
