@@ -133,10 +133,9 @@ def load_videos(
     top = folder / "train" if any((folder / one).is_dir() for one in SPLITS) else folder
     if split == "train" and without_classes(folder, top):
         return VideoSet(VideoFiles(readable(videos_below(top), check), size or 128, cache), {}, {})
-    train = classes = class_folders(top, needed)
+    classes = class_folders(top if split == "train" else folder / split, needed)
     if split == "test":
-        classes = class_folders(folder / split, needed)
-        same_names(top, folder / split, train, classes)
+        same_names(top, folder / split, class_folders(top, needed), classes)
     files = files_of_classes(classes, "videos", check=check)
     videos = VideoFiles([path for inside in files.values() for path in inside], size or 128, cache)
     labels = torch.tensor([label for label, inside in enumerate(files.values()) for _ in inside])

@@ -190,6 +190,17 @@ def test_videos_need_no_classes_and_no_split(places, classes, tmp_path):
     assert torch.equal(views.labels, found.first_labels)
 
 
+def test_a_flat_folder_of_videos_is_trained_on_and_shown(tmp_path, capsys):
+    for i in range(6):
+        write_video(tmp_path / f"mine/{i}.mp4", stripes(12, shift=9 * i))
+    words = ["--data", f"folder:{tmp_path / 'mine'}", "--epochs", "1", "--batch", "3", "--frames", "4"]
+    main(["pretrain", "video-infonce", "--out", str(tmp_path / "run"), *words])
+    capsys.readouterr()
+    main(["evaluate", str(tmp_path / "run")])
+    assert capsys.readouterr().out.split()[:3] == ["matching", "alignment", "uniformity"]
+    assert "6 videos, without labels" in (tmp_path / "run/report.html").read_text()
+
+
 @pytest.mark.parametrize("places, said", [
     ("run/a walk/b c", "c.mp4 is no folder, among class folders; move it"),
     ("train/run/a train/c", "c.mp4 is no folder, among class folders; move it"),
