@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from setclr_course.teach.asked import Exercise, exercise
-from setclr_course.teach.functions import called, numbers, of_shape, the_same
+from setclr_course.teach.functions import NotThisWay, called, numbers, of_shape, the_same
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ def check(name: str, answer: Any) -> Checked:
         return Checked(name, False, f"{name} waits for {asked.wants} instead of the three dots.")
     try:
         found = given(answer, asked)
+    except NotThisWay as error:
+        return Checked(name, False, f"✘ {name} is not right yet. {error}")
     except Exception as error:
         kind = type(answer).__name__
         return Checked(name, False, f"{name} wants {asked.wants}; this {kind} cannot be checked: {error}")
