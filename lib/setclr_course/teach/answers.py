@@ -33,8 +33,9 @@ def check(name: str, answer: Any) -> Checked:
     """Whether the answer to an exercise is right.
 
     `name` is that of the exercise, such as "02.1"; the right answers stand in teach/pages. A likely mistake
-    is told why it is one, another wrong answer brings a hint, and one of another kind than the exercise wants
-    is told so. Raises ValueError if there is no such exercise.
+    is told why it is one, one that loops or calls what it is to do without is told that, another wrong answer
+    brings a hint, and one of another kind than the exercise wants is told so. Raises ValueError if there is
+    no such exercise.
     """
     asked = exercise(name)
     if answer is ...:

@@ -86,7 +86,7 @@ def by_itself(answer: Callable, arguments: Sequence, asked: Exercise) -> Any:
     def watch(frame: FrameType, event: str, called: Any) -> None:
         module = frame.f_globals.get("__name__", "")
         if event == "call" and module != __name__ and module.startswith(tuple(asked.without)):
-            raise NotThisWay(f"It calls {module.split('.')[0]}; write it without.")
+            raise NotThisWay(f"It calls {module}; write it without.")
         of_tensor = event == "c_call" and torch.is_tensor(getattr(called, "__self__", None))
         if (asked.steps or asked.widest) and of_tensor and called.__name__ in ("numpy", "tolist"):
             raise NotThisWay("It leaves torch; stay with torch's own operations.")
