@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from setclr_course.teach.asked import Exercise, exercise
-from setclr_course.teach.functions import called, numbers, of_shape, the_same
+from setclr_course.teach.functions import NotThisWay, called, numbers, of_shape, the_same
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,17 @@ def check(name: str, answer: Any) -> Checked:
     """Whether the answer to an exercise is right.
 
     `name` is that of the exercise, such as "02.1"; the right answers stand in teach/pages. A likely mistake
-    is told why it is one, another wrong answer brings a hint, and one of another kind than the exercise wants
-    is told so. Raises ValueError if there is no such exercise.
+    is told why it is one, one that loops or calls what it is to do without is told that, another wrong answer
+    brings a hint, and one of another kind than the exercise wants is told so. Raises ValueError if there is
+    no such exercise.
     """
     asked = exercise(name)
     if answer is ...:
         return Checked(name, False, f"{name} waits for {asked.wants} instead of the three dots.")
     try:
         found = given(answer, asked)
+    except NotThisWay as error:
+        return Checked(name, False, f"✘ {name} is not right yet. {error}")
     except Exception as error:
         kind = type(answer).__name__
         return Checked(name, False, f"{name} wants {asked.wants}; this {kind} cannot be checked: {error}")

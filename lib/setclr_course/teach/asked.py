@@ -61,8 +61,12 @@ class Exercise:
     mistakes: Sequence[Mistake] = ()
     inputs: Sequence | None = None
     """Of a function: lists of arguments, as `functions.told` writes them. Of other answers None."""
-    alone: bool = False
-    """Whether a function is to be written without the library."""
+    without: Sequence[str] = ()
+    """The packages or modules that a function may not call: "setclr" stands for all of the course, too."""
+    steps: int = 0
+    """How many operations of torch are enough for a function that does all at once; 0 for any number."""
+    widest: float = 0
+    """How many numbers a table may have that a function makes, for each of the first argument; 0 for any."""
     any_order: bool = False
     """Whether the columns of the last thing that it returns may come in any order."""
 

@@ -7,7 +7,8 @@ import json
 import tomllib
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,83 +18,108 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, normalize
 
 from setclr.evaluation import knn, matching_accuracy
-from setclr.inner import sinkhorn, sorting_network, sparsemax
-from setclr.losses import MMCL, InfoNCE, LinearAssignment, QARe
+from setclr.inner import kernel, linear_assignment, sinkhorn, sorting_network, sparsemax
+from setclr.losses import MMCL, InfoNCE, QARe
 from setclr_course.search.statistics import holm, paired
 from setclr_course.teach.functions import numbers, told
 
 infonce, bound, water, adjusted = InfoNCE(0.5), QARe(), sparsemax, holm
 equal_weights = MMCL("rbf", 1.0, 0.001, 0.1, "exact")  # all at the bound C = 0.001
-softened = torch.nn.Softmax(-1)
+voted = partial(knn, k=10, temperature=0.1)
 
 
-def one_direction(z: Tensor) -> Tensor:
-    """InfoNCE from view 1 to view 2 at τ = 0.2: the row-wise assignment loss, divided by its temperature."""
-    return LinearAssignment(temperature=0.2, mining="batch-hard")(z) / 0.2
+def across(z: Tensor, tau: float = 0.2, unit: bool = True, of: int = 1) -> Tensor:
+    """InfoNCE from view 1 to view 2: the shares `of` the rows, 1, or of the columns, 0."""
+    one, two = normalize(z, dim=-1) if unit else z
+    return -(one @ two.T / tau).log_softmax(of).diagonal().mean()
 
 
-def asked_by_squares(z: Tensor) -> Tensor:
-    return one_direction(z.flip(0))
+def of_all(z: Tensor, tau: float = 0.5, unit: bool = True, itself: bool = False) -> Tensor:
+    """InfoNCE; whether an anchor is a candidate of `itself`, too."""
+    x = (normalize(z, dim=-1) if unit else z).flatten(0, 1)
+    scores = x @ x.T / tau
+    others = scores if itself else scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)
+    return (others.logsumexp(1) - scores.roll(len(x) // 2, dims=1).diagonal()).mean()
 
 
-def with_itself(z: Tensor) -> Tensor:
-    """InfoNCE where the anchor is a candidate, too."""
-    x = normalize(z, dim=-1).flatten(0, 1)
-    scores = x @ x.T / 0.5
-    return (scores.logsumexp(1) - scores.roll(len(x) // 2, dims=1).diagonal()).mean()
+def greedy(tables: Tensor, in_turn: bool = False, twice: bool = False) -> tuple[Tensor, Tensor]:
+    """How long matchings are that take the shortest pair first, then the next that is free; and the share of
+    the shortest among them. Or ● by ● takes its nearest, `in_turn`, or a ■ may be taken `twice`."""
+    lengths = torch.zeros(len(tables)).double()
+    for i, left in enumerate(tables.clone()):
+        for k in range(len(left)):
+            row = k if in_turn else int(left.argmin()) // len(left)
+            column = int(left[row].argmin())
+            lengths[i] += left[row, column]
+            left[row] = torch.inf
+            left[:, column] += 0 if twice else torch.inf
+    return lengths, torch.isclose(lengths, linear_assignment(tables).value).double().mean()
 
 
-def greedy(distance: Tensor) -> float:
-    """The length of the matching that takes the shortest pair first, then the next that is free."""
-    left, length = distance.clone(), 0.0
-    for _ in range(len(left)):
-        row, column = divmod(int(left.argmin()), len(left))
-        length += float(distance[row, column])
-        left[row], left[:, column] = torch.inf, torch.inf
-    return length
+def softened(S: Tensor, temperature: float = 1.0) -> Tensor:
+    return (S / temperature).softmax(1)
 
 
-def each_nearest(distance: Tensor) -> Tensor:
-    return distance.amin(1).sum()
+def one_level(S: Tensor) -> Tensor:
+    level = (S - sparsemax(S)).amax(1).max()  # of the row where the water stands highest
+    return (S - level).clamp(min=0)
 
 
-def without_ones(z: Tensor) -> Tensor:
-    unit = normalize(z, dim=-1)
-    first, second = torch.linalg.eigvalsh(unit.mT @ unit)
-    return first @ second / z.shape[1] ** 2
+def small_bound(z: Tensor, unit: bool = True, ones: bool = True, power: int = 2) -> Tensor:
+    x = normalize(z, dim=-1) if unit else z
+    Z = torch.cat([x, torch.ones_like(x[..., :1])], -1) if ones else x
+    first, second = torch.linalg.eigvalsh(Z.mT @ Z)
+    return first @ second / z.shape[1] ** power
 
 
-def both_halves(x: Tensor) -> Tensor:
-    P = sorting_network(x, 1.0).P
-    truth = (torch.arange(12) < 2).to(x)
+def both_halves(x: Tensor, turned: bool = False, parts: int = 2) -> Tensor:
+    P = sorting_network(x, 1.0).P.T if turned else sorting_network(x, 1.0).P
+    truth = (torch.arange(len(x)) < 2).to(x)
     first = binary_cross_entropy(P[:2].sum(0).clamp(0, 1), truth)
-    return (first + binary_cross_entropy(P[2:].sum(0).clamp(0, 1), 1 - truth)) / 2
+    return (first + binary_cross_entropy(P[2:].sum(0).clamp(0, 1), 1 - truth)) / parts
 
 
-def transported(d: Tensor) -> Tensor:
-    return sinkhorn(d, 0.2, iterations=50).P
+def transported(d: Tensor, rows: float = 0, columns: float = 0) -> Tensor:
+    """The plan, times n to the power `rows` and m to the power `columns`."""
+    return len(d) ** rows * d.shape[1] ** columns * sinkhorn(d, 0.2, iterations=50).P
 
 
-def in_rounds(s: Tensor) -> Tensor:
-    """IOT's assignment on points of these cosines."""
-    return len(s) * sinkhorn(-s, 0.5, iterations=10).P
+def pushed_alike(z: Tensor, unit: bool = True, views: int = 2, C: float = 0.001) -> Tensor:
+    """The loss of page 07 with all weights C: the mean over the anchors of one view or two."""
+    x, N = (normalize(z, dim=-1) if unit else z).flatten(0, 1), z.shape[1]
+    k = kernel(x, x, "rbf", 1.0)
+    near = k.roll(N, 1).diagonal()
+    return (C * (k.sum(1) - 1 - near - 2 * (N - 1) * near))[: views * N].mean()
 
 
-def matched(ab: Tensor) -> float:
-    return matching_accuracy(ab[0], ab[1], "euclidean")
+def in_rounds(s: Tensor, total: bool = False) -> Tensor:
+    """IOT's assignment on points of these cosines, or its plan, 1 in `total`."""
+    return (1 if total else len(s)) * sinkhorn(-s, 0.5, iterations=10).P
 
 
-def voted(bank: Tensor, labels: Tensor, queries: Tensor) -> Tensor:
-    return knn(bank, labels, queries, k=10, temperature=0.1)
+def matched(ab: Tensor, distance: str = "euclidean") -> float:
+    return matching_accuracy(ab[0], ab[1], distance)
+
+
+def as_long(ab: Tensor) -> Tensor:
+    """The share of right partners of a matching of rows as they are, not scaled to length 1."""
+    return linear_assignment(torch.cdist(ab[0], ab[1])).matrix.diagonal().mean()
 
 
 def times_m(p: np.ndarray) -> np.ndarray:
     return (len(p) * p).clip(max=1)
 
 
-def interval(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    found = paired(a, b)
-    return [found.low, found.high]
+def each_by_rank(p: np.ndarray) -> np.ndarray:
+    return ((len(p) - p.argsort().argsort()) * p).clip(max=1)
+
+
+def interval(a: Any, b: Any, t: float = 0, ddof: int = 1) -> list[float]:
+    """Its ends; by hand where another `t` is given, or where the deviation divides by n − `ddof`."""
+    found, n = paired(a, b), len(a)
+    error = (a - b).std(ddof=1) / n**0.5
+    half = t * error if t else (found.high - found.difference) * ((n - 1) / (n - ddof)) ** 0.5
+    return [found.difference - half, found.difference + half]
 
 
 def nearest_mean(shown: Tensor, asked: Tensor) -> Tensor:
@@ -104,109 +130,106 @@ def by_cosine(shown: Tensor, asked: Tensor) -> Tensor:
     return (normalize(asked, dim=1) @ normalize(shown.mean(1), dim=1).T).argmax(1)
 
 
-def crossing(encoder: str) -> float:
-    """The batch N at which InfoNCE does as many flops as that encoder: where a·N = b·N²."""
+def nearest_shot(shown: Tensor, asked: Tensor) -> Tensor:
+    return torch.cdist(asked, shown.flatten(0, 1)).argmin(1) // shown.shape[1]
+
+
+@cache
+def crossing(encoder: str, power: float = 1) -> float:
+    """The batch N at which InfoNCE does as many flops as that encoder, a·N = b·N²; to some power."""
     from setclr_course import costs
 
-    N = 256
-    of_loss = costs.work(lambda: infonce(costs.points(N, 64)).backward()).flops
-    return N * costs.encoder_cost(encoder, N)[0] / of_loss
+    if power != 1:
+        return crossing(encoder) ** power
+    of_loss = costs.work(lambda: infonce(costs.points(256, 64)).backward()).flops
+    return 256 * costs.encoder_cost(encoder, 256)[0] / of_loss
 
 
-def dropped(x: Tensor, edges: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+def dropped(x: Tensor, edges: Tensor, keep: Tensor, first: int = 0) -> tuple[Tensor, Tensor]:
     rows, bonds = old_numbers(x, edges, keep)
-    return rows, (keep.cumsum(0) - 1)[bonds]
+    return rows, (keep.cumsum(0) - 1 + first)[bonds]
 
 
 def old_numbers(x: Tensor, edges: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     return x[keep], edges[:, keep[edges].all(0)]
 
 
-def mirrored(flow: Tensor) -> Tensor:
-    return not_turned(not_moved(flow))
+def mirrored(flow: Tensor, dim: int = -1, right: int = -1, down: int = 1) -> Tensor:
+    """With the columns in reverse order, or those of another `dim`, and `right` and `down` times so much."""
+    turned = flow.flip(dim) if dim else flow
+    return turned * torch.tensor([right, down]).view(2, 1, 1, 1)
 
 
-def not_turned(flow: Tensor) -> Tensor:
-    return flow.flip(-1)
+def normal(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
 
 
-def not_moved(flow: Tensor) -> Tensor:
-    return torch.stack([-flow[0], flow[1]])
+def uniform(*shape: int) -> Tensor:
+    return torch.rand(shape, dtype=torch.float64)
 
 
-def normal(seed: int, *shapes: tuple, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]
+def points(V: int, N: int, E: int) -> Tensor:
+    """Views (V, N, E), each point of another length, from 0.1 to 10."""
+    return normal(V, N, E) * 10 ** (2 * uniform(V, N, 1) - 1)
 
 
-def unit(seed: int, *shapes: tuple) -> list[Tensor]:
-    return [normalize(z, dim=-1) for z in normal(seed, *shapes)]
-
-
-def uniform(seed: int, *shapes: tuple) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.rand(shape, generator=generator, dtype=torch.float64) for shape in shapes]
-
-
-def cosines(z: Tensor) -> Tensor:
-    """Of all points, with minus infinity on the diagonal."""
-    x = z.flatten(0, 1)
+def cosines(N: int) -> Tensor:
+    """Of 2N points, with minus infinity on the diagonal."""
+    x = normalize(normal(2 * N, 3), dim=1)
     return (x @ x.T).fill_diagonal_(-torch.inf)
 
 
-def noisy_pair(seed: int, things: int) -> Tensor:
-    """Two views (2, N, 6) of so many things."""
-    thing, noise = normal(seed, (things, 6), (2, things, 6))
-    return thing + 0.8 * noise
+def noisy_pair(N: int) -> Tensor:
+    """Two views of N things, of other lengths."""
+    return (normal(N, 6) + 1.2 * normal(2, N, 6)) * uniform(2, N, 1).add(0.1)
 
 
-def around_centres() -> tuple[Tensor, Tensor, Tensor]:
-    """A bank of 60 points of five classes, their labels, and as many queries."""
-    centres, *noise = normal(4, (5, 6), (60, 6), (60, 6), dtype=torch.float32)
-    labels = torch.arange(5).repeat(12)
-    bank, queries = (centres[labels] + some for some in noise)
-    return bank, labels, queries
+def around_centres(N: int, classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """A bank of N points, their labels, and as many queries; those of a class lie around one point."""
+    labels = torch.arange(N) % classes
+    bank, queries = normal(classes, 6)[labels] + 1.5 * normal(2, N, 6)
+    return bank * uniform(N, 1).add(0.1), labels, queries
 
 
-def shots() -> tuple[Tensor, Tensor]:
-    """Shots of four ways, with means at several distances from 0, so that cosines would choose another."""
-    noise, asked = normal(4, (4, 20, 6), (60, 6), dtype=torch.float32)
-    return torch.tensor([0.5, 1, 2, 4])[:, None, None] * (1 + noise), 2 * asked
+def shots(ways: int, number: int) -> tuple[Tensor, Tensor]:
+    """So many shots for each way, with means at several distances from 0, so that cosines choose others."""
+    return torch.logspace(-1, 2, ways, 2)[:, None, None] * (1 + normal(ways, number, 6)), 2 * normal(60, 6)
 
 
-def some_p() -> list[np.ndarray]:
-    """Lists of p-values, one with equal ones."""
-    return [np.random.default_rng(5).beta(0.3, 3, 20), np.array([0.03, 0.01, 0.01, 0.9, 0.04])]
+def molecule(atoms: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of atoms in a ring, their bonds in both directions, and which atoms stay: never the second."""
+    ring = torch.stack([torch.arange(atoms), torch.arange(atoms).roll(1)])
+    keep = (torch.rand(atoms) < 0.8).index_fill(0, torch.tensor([0, 1, 2, 3]), True)
+    return normal(atoms, 2), torch.cat([ring, ring.flip(0)], 1), keep & (torch.arange(atoms) != 1)
 
 
-def molecule() -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of six atoms, their bonds in both directions, and which atoms stay."""
-    bonds = torch.tensor([[0, 1, 1, 2, 3, 4, 4, 5, 0, 5], [1, 0, 2, 1, 4, 3, 5, 4, 5, 0]])
-    return torch.arange(12.0).view(6, 2), bonds, torch.tensor([True, False, True, True, True, False])
+def inputs(seed: int = 0) -> dict[str, list]:
+    """By an exercise's name what its functions are tried on: one argument each time, or a tuple of them.
 
-
-def inputs() -> dict[str, list]:
-    """By an exercise's name what its functions are tried on: one argument each time, or a tuple of them."""
-    flow = torch.arange(2.0 * 3 * 4 * 5).view(2, 3, 4, 5)
-    return {
-        "00.3": unit(5, (2, 4, 3)),
-        "01.3": unit(1, (2, 5, 3), (2, 3, 3)),
-        "02.3": uniform(2, (4, 4), (6, 6)),
-        "03.3": normal(3, (4, 3), (2, 9)),
-        "04.3": normal(4, (2, 9, 3), (2, 30, 4)),
-        "05.3": list(2 * uniform(5, (10, 12))[0] - 1),
-        "06.3": uniform(6, (5, 9)),
-        "07.3": unit(7, (2, 5, 3)),
-        "08.3": list(map(cosines, [*unit(1, (2, 6, 3)), *unit(2, (2, 6, 3))])),
-        "09.3": [noisy_pair(3, 40), noisy_pair(3, 25)],
-        "10.3": [around_centres()],
-        "11.3": some_p(),
-        "12.3": [tuple(np.random.default_rng(2).normal(size=(2, n))) for n in (3, 6)],
-        "13.3": [shots()],
-        "14.3": ["conv4", "resnet18"],
-        "15.3": [molecule()],
-        "16.3": [flow],
-    }
+    Batches of several sizes, lengths and scales. The tables of 02.3 add up without rounding, so that two sums
+    may be compared.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return {
+            "00.3": [points(2, 6, 8), points(2, 4, 3), points(2, 9, 2)],
+            "01.3": [points(2, 5, 3), points(2, 30, 8), points(2, 2, 2)],
+            "02.3": [uniform(M, N, N).mul(2**30).round() / 2**20 for M, N in ((40, 4), (30, 6), (20, 3))],
+            "03.3": [normal(4, 3), 9 * normal(60, 9), 0.1 * normal(2, 30)],
+            "04.3": [points(2, 9, 3), points(2, 60, 4), points(2, 30, 2)],
+            "05.3": [2 * normal(12), 0.2 * normal(12), uniform(12)],
+            "06.3": [uniform(5, 9), 2 * uniform(7, 4), uniform(6, 6)],
+            "07.3": [points(2, 5, 3), points(2, 12, 8), points(2, 2, 2)],
+            "08.3": [cosines(6), 4 * cosines(4), 4 * cosines(9)],
+            "09.3": [noisy_pair(N) for N in (90, 60, 120, 75, 110, 100)],
+            "10.3": [around_centres(150, 5), around_centres(99, 3), around_centres(200, 8)],
+            "11.3": [uniform(20).pow(3).numpy(), np.array([0.03, 0.01, 0.01, 0.9, 0.04])],
+            "12.3": [tuple(normal(2, n).numpy() * n) for n in (3, 6, 12)],
+            "13.3": [shots(4, 20), shots(7, 3), shots(3, 5)],
+            "14.3": ["conv4", "resnet18"],
+            "15.3": [molecule(6), molecule(9), molecule(12)],
+            "16.3": [normal(2, 3, 4, 5), normal(2, 2, 6, 6)],
+        }
 
 
 def filled_in(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +237,8 @@ def filled_in(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     listed = [one if isinstance(one, tuple) else (one,) for one in inputs()[name]]
 
     def returned(entry: Mapping[str, Any]) -> list:
-        outputs = [globals()[entry["function"]](*one) for one in listed]
+        function = partial(globals()[entry["function"]], **entry.get("with", {}))
+        outputs = [function(*one) for one in listed]
         several = [output if isinstance(output, tuple) else (output,) for output in outputs]
         return [[numbers(one).tolist() for one in some] for some in several]
 

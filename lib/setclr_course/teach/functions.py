@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from setclr_course.teach.asked import Exercise
 
@@ -16,13 +18,12 @@ Outputs = Sequence[Sequence[Any]]
 
 def called(answer: Callable, asked: Exercise) -> Outputs:
     """What it returns. Raises TypeError for what is no function, ValueError for an output of another shape
-    than the right one, or if it is to be written without the library and calls it."""
+    than the right one, NotThisWay where it does what the exercise rules out."""
     if not callable(answer):
         raise TypeError(f"it is no function but {answer!r}")
     returned = []
     for listed, wanted in zip(asked.inputs or (), asked.right):
-        arguments = list(map(made, listed))
-        output = by_itself(answer, arguments) if asked.alone else answer(*arguments)
+        output = by_itself(answer, list(map(made, listed)), asked)
         several = [output] if len(wanted) == 1 else list(output)
         if len(several) != len(wanted):
             raise ValueError(f"it returns {len(several)} things, not {len(wanted)}")
@@ -31,13 +32,14 @@ def called(answer: Callable, asked: Exercise) -> Outputs:
 
 
 def the_same(found: Outputs, wanted: Outputs, asked: Exercise) -> bool:
-    """Whether all outputs are, up to the tolerance."""
+    """Whether all outputs are, up to the tolerance of the largest number of each."""
     for some, others in zip(found, wanted):
         pairs = [(np.asarray(ours, float), np.asarray(theirs, float)) for ours, theirs in zip(some, others)]
         if asked.any_order:
             pairs[-1] = in_order(pairs[-1][0]), in_order(pairs[-1][1])
         for ours, theirs in pairs:
-            if ours.shape != theirs.shape or not np.allclose(ours, theirs, asked.tolerance, asked.tolerance):
+            scale = np.abs(theirs).max(initial=0) or 1.0  # so that a small loss is compared as closely
+            if ours.shape != theirs.shape or not np.allclose(ours, theirs, 0, asked.tolerance * scale):
                 return False
     return True
 
@@ -61,19 +63,46 @@ def of_shape(found: np.ndarray, right: Any) -> np.ndarray:
     return found
 
 
-def by_itself(answer: Callable, arguments: Sequence) -> Any:
-    """What it returns. Raises ValueError where it calls the library."""
+class NotThisWay(ValueError):
+    """An answer goes another way than the exercise asks for, whatever it returns."""
 
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        if frame.f_globals.get("__name__", "").startswith("setclr."):
-            raise ValueError("it calls setclr; write it without")
 
-    before = sys.getprofile()
+class Counted(TorchDispatchMode):
+    """How many operations of torch run inside, and how many numbers the largest table has that one makes."""
+
+    steps, numbers = 0, 0
+
+    def __torch_dispatch__(self, operation: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = operation(*args, **(kwargs or {}))
+        self.steps += 1
+        self.numbers = max([self.numbers, *(t.numel() for t in tree_leaves(made) if torch.is_tensor(t))])
+        return made
+
+
+def by_itself(answer: Callable, arguments: Sequence, asked: Exercise) -> Any:
+    """What it returns. Raises NotThisWay where it calls what it is to be written without, loops where one
+    step does all, or makes too large a table."""
+
+    def watch(frame: FrameType, event: str, called: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module != __name__ and module.startswith(tuple(asked.without)):
+            raise NotThisWay(f"It calls {module}; write it without.")
+        of_tensor = event == "c_call" and torch.is_tensor(getattr(called, "__self__", None))
+        if (asked.steps or asked.widest) and of_tensor and called.__name__ in ("numpy", "tolist"):
+            raise NotThisWay("It leaves torch; stay with torch's own operations.")
+
+    before, given = sys.getprofile(), arguments[0]
     sys.setprofile(watch)
     try:
-        return answer(*arguments)
+        with Counted() as counted:
+            output = answer(*arguments)
     finally:
         sys.setprofile(before)
+    if asked.steps and counted.steps > asked.steps:
+        raise NotThisWay(f"It takes {counted.steps} steps of torch; without a loop {asked.steps} are enough.")
+    if asked.widest and counted.numbers > asked.widest * given.numel():
+        raise NotThisWay(f"It makes a table of {counted.numbers} numbers from {given.numel()}: too large.")
+    return output
 
 
 def told(argument: Any) -> Any:
