@@ -337,8 +337,10 @@ def test_a_damaged_record_is_named_and_left_out(tmp_path, capsys):
     whole = next(DATA.glob("results/original/*.json"))
     (tmp_path / "below" / "trials").mkdir(parents=True)
     shutil.copy(whole, tmp_path / "below" / "trials" / "a-seed0.json")
-    (tmp_path / "b.json").write_text(json.dumps({"recipe": {}}))
+    (tmp_path / "b.json").write_text(json.dumps({"accuracy_percent": {}}))
+    (tmp_path / "another.json").write_text(json.dumps({"seconds": 3}))
     main(["results", str(tmp_path), "--csv", str(tmp_path / "all.csv")])
     said = capsys.readouterr().out
-    assert "all.csv: 1 records" in said and f"Left out: {tmp_path / 'b.json'} is damaged or no record" in said
+    assert "all.csv: 1 records" in said and "another" not in said
+    assert f"Left out: {tmp_path / 'b.json'} is damaged or no record" in said
     assert pd.read_csv(tmp_path / "all.csv")["record"].tolist() == ["below/trials/a-seed0"]

@@ -141,7 +141,8 @@ def same_training(values: dict, recipe: Recipe) -> bool:
 
 
 def everything(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each record in a folder and all below it, and a line about each JSON file that is none.
+    """A row for each record in a folder and all below it, and a line about each damaged one. JSON files of
+    other measurements, which have no accuracy_percent, are passed over.
 
     The columns: record (its place in the folder), loss, data, pixels, seed, epochs, lr, device, threads,
     torch, version, commit, draws, protocol, precision, diverged, and every accuracy in per cent, such as
@@ -149,6 +150,8 @@ def everything(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     """
     rows, damaged = [], []
     for path in sorted(folder.rglob("*.json")):
+        if '"accuracy_percent"' not in path.read_text(errors="replace"):
+            continue
         try:
             one = read_record(path)
         except ValueError as error:
