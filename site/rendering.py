@@ -98,7 +98,8 @@ class Shown:
         first, opened = "", ""
         if beside is not None:
             shown = self.picture(beside.still if isinstance(beside, Panel) else beside)
-            first = f'<div class="setclr-first">{shown}</div>' if picture is beside else shown
+            stands = "first" if picture is beside else "beside"
+            first = f'<section class="setclr-{stands}">{shown}</section>'
         if picture is not None:
             inside = self.panel(picture) if isinstance(picture, Panel) else self.picture(picture)
             does = "comes alive" if picture is beside else "opens"

@@ -22,19 +22,15 @@ TOTAL = re.compile(r"(00\s+to\s+16,\s+take\s+)(\d+)(\s+hours)")
 TEACHING = ROOT / "TEACHING.md"
 
 
-def text_of(page: nbformat.NotebookNode, code: str) -> str:
-    """All that a reader of the page reads, code aside."""
-    asked = [question(name) for name in re.findall(r'predict\("([\d.]+)"', code)]
-    cards = [card(name)._repr_mimebundle_()[0]["text/plain"] for name in re.findall(r'card\("(\w+)"\)', code)]
-    seen = [cell.source for cell in page.cells if cell.cell_type == "markdown"]
-    return " ".join([*seen, *cards, *(" ".join([one.text, *one.choices]) for one in asked)])
-
-
 def reckoned(path: Path) -> tuple[int, int]:
     """The words of a page, and the minutes that it takes. Signs alone, as a table's lines, are no words."""
-    page = nbformat.read(path, as_version=4)
-    code = "\n".join(cell.source for cell in page.cells if cell.cell_type == "code")
-    count = len(re.findall(r"\S*\w\S*", text_of(page, code)))
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    read = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    for one in map(question, re.findall(r'predict\("([\d.]+)"', code)):
+        read += [one.text, *one.choices]
+    read += [card(name)._repr_mimebundle_()[0]["text/plain"] for name in re.findall(r'card\("(\w+)"\)', code)]
+    count = len(re.findall(r"\S*\w\S*", " ".join(read)))
     todo = re.findall(r'\bpanels\.\w+\(|predict\("|check\("', code)
     return count, math.ceil(count / A_MINUTE) + len(todo)
 
@@ -49,8 +45,7 @@ def rewritten() -> dict[Path, str]:
             said = SAID.sub(rf"\g<1>{minutes}\3", cell.source)
             cell.source = TOTAL.sub(rf"\g<1>{round(sum(takes.values()) / 60)}\3", said)
         found[path] = nbformat.writes(page) + "\n"
-        row = rf"(?m)^(\| \[{path.name[:2]}\] \|.*\| )\d+( \| \d+ \|)$"
-        taught = re.sub(row, rf"\g<1>{minutes}\2", taught)
+        taught = re.sub(rf"(?m)^(\| \[{path.name[:2]}\] .*\| )\d+( \| \d+ \|)$", rf"\g<1>{minutes}\2", taught)
     return found | {TEACHING: taught}
 
 

@@ -22,8 +22,7 @@ class Prediction:
     def __init__(self, name: str, asked: Question, picture: Shown, beside: Shown):
         self.name, self.asked, self.picture, self.beside = name, asked, picture, beside
         self.buttons = {text: self._button(text) for text in asked.choices}
-        self.said = widgets.HTML()
-        self.opened = widgets.VBox()
+        self.said, self.opened = widgets.HTML(), widgets.VBox()
         text = widgets.HTML(f'<div style="line-height:1.4"><b>{html.escape(asked.text)}</b></div>')
         buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
         self.first = widgets.HTML(still(beside))
@@ -62,10 +61,11 @@ class Prediction:
             f"<p>{self.sign(text)} <b>{html.escape(text)}</b>: {html.escape(why)}</p>"
             for text, why in self.asked.choices.items()
         )
-        opened = "" if self.picture is self.beside else still(self.picture)
+        stands, opened = ("first", "") if self.picture is self.beside else ("beside", still(self.picture))
         folded = f"<summary>Choose first, then open</summary>{reasons}{opened}"
         return (
-            f'<div class="setclr-prediction"><p><b>{html.escape(self.asked.text)}</b></p>{still(self.beside)}'
+            f'<div class="setclr-prediction"><p><b>{html.escape(self.asked.text)}</b></p>'
+            f'<section class="setclr-{stands}">{still(self.beside)}</section>'
             f"<ul>{choices}</ul><details>{folded}</details></div>"
         )
 

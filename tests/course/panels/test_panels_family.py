@@ -442,7 +442,7 @@ def test_only_the_gains_whose_interval_leaves_out_0_are_filled():
 @pytest.mark.parametrize("rule", next_move.RULES)
 def test_the_arrows_of_page_after_page_are_the_slopes_of_the_librarys_losses(rule):
     """InfoNCE's at the temperature of the slider, the other's at the knob that its title names."""
-    z, (info_nce, other) = (panel := panels.next_move(rule, temperature=0.1)).solve(panel.values)
+    _, (info_nce, other) = (panel := panels.next_move(rule, temperature=0.1)).solve(panel.values)
     beside = next_move.RULES[rule].at(1) if rule != "only pull" else lambda z: ((z[0] - z[1]) ** 2).sum() / 12
     for loss, forces in ((InfoNCE(0.1), info_nce), (beside, other)):
         downhill = -slope(lambda angles, loss=loss: loss(on_the_circle(angles)), TRAP_ANGLES.ravel() * 1.0)
