@@ -76,7 +76,7 @@ def panel_of(page: nbformat.NotebookNode, text: str) -> str:
         return ""
     code = [cell.source for cell in page.cells if cell.cell_type == "code"]
     shows = [source for source in code if re.search(r"\bpanels\.\w+\(", source)][ORDER[said[1]]]
-    shows = re.sub(r"(?m)^predict\([^,]*, (\w+)(\.row\(.*\))?\)$", r"\1", shows)
+    shows = re.sub(r"(?m)^predict\([^,]*, (\w+)(\.row\(.*\))?(, beside=.*)?\)$", r"\1", shows)
     needs = names(shows, ast.Load) - names(shows, ast.Store) - set(dir(builtins)) - {"panels"}
     (parameters,) = (cell.source for cell in page.cells if "parameters" in cell.metadata.get("tags", []))
     given = [line for line in parameters.splitlines() if line.split(" = ")[0] in needs]

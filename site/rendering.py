@@ -89,19 +89,24 @@ class Shown:
         )
 
     def prediction(self, prediction: Prediction) -> str:
-        asked, picture = prediction.asked, prediction.picture
+        asked, picture, beside = prediction.asked, prediction.picture, prediction.beside
         choices = "".join(
             f'<button type="button" class="setclr-choice" data-said="{html.escape(why)}" '
             f'data-sign="{prediction.sign(text)}">{html.escape(text)}</button>'
             for text, why in asked.choices.items()
         )
-        opened = ""
+        first, opened = "", ""
+        if beside is not None:
+            shown = self.picture(beside.still if isinstance(beside, Panel) else beside)
+            stands = "first" if picture is beside else "beside"
+            first = f'<section class="setclr-{stands}">{shown}</section>'
         if picture is not None:
             inside = self.panel(picture) if isinstance(picture, Panel) else self.picture(picture)
-            opened = f"<details><summary>The picture opens with your answer</summary>{inside}</details>"
+            does = "comes alive" if picture is beside else "opens"
+            opened = f"<details><summary>The picture {does} with your answer</summary>{inside}</details>"
         return (
             f'<div class="setclr-prediction" data-name="{prediction.name}">'
-            f"<p><b>{html.escape(asked.text)}</b></p>"
+            f"<p><b>{html.escape(asked.text)}</b></p>{first}"
             f'<div role="group" aria-label="choices">{choices}</div>'
             f'<p class="setclr-said" aria-live="polite"></p>{opened}</div>'
         )

@@ -34,6 +34,7 @@ LISTED = """<!DOCTYPE html>
 </ol></body></html>
 """  # the decks, by their titles
 LINES = 16  # of code that a slide holds
+BESIDE = re.compile(r'<section class="setclr-(first|beside)">(.*?)</section>', re.S)
 
 
 def slide(text: str, kind: str = "slide") -> nbformat.NotebookNode:
@@ -55,12 +56,16 @@ def picture_of(cell: nbformat.NotebookNode) -> str:
 
 
 def apart(shown: str) -> list[str]:
-    """A question, and the picture that it opens; or what else is shown, alone."""
-    folded = re.search(r"<details>(<summary>.*?</summary>((?:<p>.*?</p>)*))(.*)</details>", shown, re.S)
-    if not folded or not folded[3].strip():
-        return [shown]
-    reasons = f"<details>{folded[1]}</details>" if folded[2] else ""
-    return [shown.replace(folded[0], reasons), f"<figure>{folded[3]}</figure>"]
+    """A question, the picture beside it, and the one that it opens; or what else is shown, alone. A picture
+    that comes alive when the question is answered is shown alive."""
+    beside = BESIDE.search(shown)
+    question = BESIDE.sub("", shown)
+    folded = re.search(r"<details>(<summary>.*?</summary>((?:<p>.*?</p>)*))(.*)</details>", question, re.S)
+    opened = folded[3].strip() if folded else ""
+    if folded and opened:
+        question = question.replace(folded[0], f"<details>{folded[1]}</details>" if folded[2] else "")
+    still = beside[2] if beside and not (beside[1] == "first" and opened) else ""
+    return [question, *(f"<figure>{picture}</figure>" for picture in (still, opened) if picture)]
 
 
 def shown_code(cell: nbformat.NotebookNode) -> str:

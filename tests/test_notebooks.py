@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import notebook_tools as tools
 import pytest
+import reading_time
 import yaml
 from notebook_tools import FOLDER, name_of, notebooks
 
@@ -126,15 +127,20 @@ def words(cells) -> int:
 
 @of_the_path
 def test_a_page_begins_with_the_thing(path):
-    """Its length, and where the first panel stands."""
+    """Where the first panel stands, and how long the code is."""
     seen = [cell for cell in read(path).cells if not tags_of(cell) & tools.FOLDED]
     code = [cell for cell in seen if cell.cell_type == "code"]
-    assert words(seen) <= (1500 if path.name < "10" else 2000)
     assert len(code) <= 16 and max(len(cell.source.splitlines()) for cell in code) <= 30
     first = next(i for i, cell in enumerate(seen) if cell.cell_type == "code" and PANEL.search(cell.source))
     assert first < 5, "the first panel stands in the fifth visible cell or before"
     box = next(i for i, cell in enumerate(seen) if "**You will learn**" in cell.source)
     assert words(seen[box + 1 : first]) <= 150
+
+
+def test_pages_are_short_and_they_and_the_lecturers_guide_say_how_long_they_take():
+    """After `python tests/tools/reading_time.py`, which reckons."""
+    assert all(reading_time.reckoned(p)[0] <= (1800 if p.name < "10" else 2200) for p in PATH)
+    assert not [path for path, text in reading_time.rewritten().items() if path.read_text() != text]
 
 
 @of_the_path

@@ -1,4 +1,5 @@
-"""A question with choices before a picture: the reader picks, sees why, and then the picture opens."""
+"""A question with choices beside a picture: the reader picks, sees why, and then the picture comes alive, or
+opens where it would give the answer away."""
 
 import html
 from base64 import b64encode
@@ -10,6 +11,7 @@ from setclr_course.kit.panel import Panel
 from setclr_course.kit.still import Picture
 from setclr_course.teach.asked import Question, question
 
+Shown = Panel | Picture | None
 RIGHT, WRONG = "✔", "✘"
 PICKED: dict[tuple[str, str], str] = {}  # choices by name and text of their question, while the kernel lives
 
@@ -17,14 +19,14 @@ PICKED: dict[tuple[str, str], str] = {}  # choices by name and text of their que
 class Prediction:
     """What `predict` returns; it displays itself, live or as a page that folds."""
 
-    def __init__(self, name: str, asked: Question, picture: Panel | Picture | None):
-        self.name, self.asked, self.picture = name, asked, picture
+    def __init__(self, name: str, asked: Question, picture: Shown, beside: Shown):
+        self.name, self.asked, self.picture, self.beside = name, asked, picture, beside
         self.buttons = {text: self._button(text) for text in asked.choices}
-        self.said = widgets.HTML()
-        self.opened = widgets.VBox()
+        self.said, self.opened = widgets.HTML(), widgets.VBox()
         text = widgets.HTML(f'<div style="line-height:1.4"><b>{html.escape(asked.text)}</b></div>')
         buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
-        self.widget = widgets.VBox([text, buttons, self.said, self.opened])
+        self.first = widgets.HTML(still(beside))
+        self.widget = widgets.VBox([text, self.first, buttons, self.said, self.opened])
         self.widget.add_class("setclr-prediction")
         if (before := PICKED.get((name, asked.text))) in self.buttons:
             self.pick(before)
@@ -46,37 +48,42 @@ class Prediction:
         self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
         if self.picture is not None and not self.opened.children:
             self.opened.children = [self.picture.widget]
+        self.first.value = "" if self.beside is self.picture else self.first.value
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         return {**self.widget._repr_mimebundle_(), "text/html": self.page(), "text/plain": self.text()}, {}
 
     def page(self) -> str:
-        """The question for a page without a kernel: the answer and the picture are folded."""
+        """The question for a page without a kernel: the answer is folded, and the picture with it, unless it
+        stands beside the question."""
         choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked.choices)
         reasons = "".join(
             f"<p>{self.sign(text)} <b>{html.escape(text)}</b>: {html.escape(why)}</p>"
             for text, why in self.asked.choices.items()
         )
-        folded = f"<summary>Choose first, then open</summary>{reasons}{still(self.picture)}"
+        stands, opened = ("first", "") if self.picture is self.beside else ("beside", still(self.picture))
+        folded = f"<summary>Choose first, then open</summary>{reasons}{opened}"
         return (
-            f'<div class="setclr-prediction"><p><b>{html.escape(self.asked.text)}</b></p><ul>{choices}</ul>'
-            f"<details>{folded}</details></div>"
+            f'<div class="setclr-prediction"><p><b>{html.escape(self.asked.text)}</b></p>'
+            f'<section class="setclr-{stands}">{still(self.beside)}</section>'
+            f"<ul>{choices}</ul><details>{folded}</details></div>"
         )
 
     def text(self) -> str:
         return f"{self.asked.text} " + " / ".join(self.asked.choices)
 
 
-def predict(name: str, picture: Panel | Picture | None = None) -> Prediction:
+def predict(name: str, picture: Shown = None, beside: Shown = None) -> Prediction:
     """Ask before showing: the reader picks, is told why, and only then the picture opens.
 
     `name` is that of a question, such as "07.1"; they stand in teach/pages, so that no cell gives an answer
-    away. Raises ValueError if there is none of that name.
+    away. `beside` is what stands beside the question from the start, as it opens; it may be the
+    picture, which then comes alive with the answer. Raises ValueError if there is no question of that name.
     """
-    return Prediction(name, question(name), picture)
+    return Prediction(name, question(name), picture, beside)
 
 
-def still(picture: Panel | Picture | None) -> str:
+def still(picture: Shown) -> str:
     """The picture as an element of a page."""
     if picture is None:
         return ""

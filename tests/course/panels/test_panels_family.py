@@ -27,6 +27,7 @@ from setclr_course.panels.assignments import matching_game as game
 from setclr_course.panels.assignments import matching_pools as pools
 from setclr_course.panels.assignments import pair_curves, pairings, things, who_is_it
 from setclr_course.panels.family import anchor_list as lists
+from setclr_course.panels.family import next_move
 from setclr_course.panels.family import one_idea as idea
 from setclr_course.panels.family import sphere as ball
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, draw_batch
@@ -433,3 +434,17 @@ def test_only_the_gains_whose_interval_leaves_out_0_are_filled():
     both["matched_percent"] = alone["matched_percent"] + 9
     colours = marks(panels.matching_rates(rows, rate="0.001"), "gains", "dots")[0]["colour"]
     assert colours == [ORANGE, WHITE, WHITE, WHITE]
+
+
+# Where each point moves next
+
+
+@pytest.mark.parametrize("rule", next_move.RULES)
+def test_the_arrows_of_page_after_page_are_the_slopes_of_the_librarys_losses(rule):
+    """InfoNCE's at the temperature of the slider, the other's at the knob that its title names."""
+    _, (info_nce, other) = (panel := panels.next_move(rule, temperature=0.1)).solve(panel.values)
+    beside = next_move.RULES[rule].at(1) if rule != "only pull" else lambda z: ((z[0] - z[1]) ** 2).sum() / 12
+    for loss, forces in ((InfoNCE(0.1), info_nce), (beside, other)):
+        downhill = -slope(lambda angles, loss=loss: loss(on_the_circle(angles)), TRAP_ANGLES.ravel() * 1.0)
+        np.testing.assert_allclose(forces.ravel(), np.rad2deg(downhill), atol=1e-5)
+    assert panel.alt.endswith("stays; 12 of 12 hardly move.") == (rule == "matching")

@@ -127,6 +127,7 @@ def test_where_no_kernel_runs_it_folds(kind):
     for words in "✔ <b>the largest", "✘ <b>the &lt;smallest&gt;", "data:image/png":
         assert words in folded
     assert bundle["text/plain"] == "Which? the largest / the <smallest>"
+    assert "<img" in predict("77.1", kind(), beside=kind()).page().split("<details>")[0]
 
 
 CHOICES = {"the largest": "It has the most to lose.", "the smallest": "It weighs nothing."}

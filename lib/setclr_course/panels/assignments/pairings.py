@@ -30,7 +30,7 @@ class Solved(NamedTuple):
 
     points: np.ndarray  # (N, 2): where the ■ are
     shares: dict[str, np.ndarray]  # (N, N), rows sum to 1
-    loss: dict[str, float]  # for each thing, what the true pairs cost more than the soft minimum
+    loss: dict[str, float]  # for each thing, by how much the true pairs cost more than the soft minimum
 
 
 class pairings(Panel):
@@ -72,7 +72,7 @@ class pairings(Panel):
 
         losses = np.array(list(now.loss.values()))
         beside = {1 - k: f"{WAYS[way]} {loss:.3f}" for k, (way, loss) in enumerate(now.loss.items())}
-        title = "" if page.row else "loss for each photograph: what the true pairs cost too much"
+        title = "" if page.row else "loss for each photograph: extra cost of the true pairs"
         bars = page.plot("bars", (0, TOP), (-0.5, 1.5), title, yticks=beside, frame="left")
         bars.bars([1, 0], losses.clip(0, TOP), list(COLOURS.values()), 0.7, flat=True)
         more = ["and more" if loss > TOP else "" for loss in losses]

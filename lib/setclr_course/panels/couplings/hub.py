@@ -32,9 +32,9 @@ class Hub(NamedTuple):
 class hub(Panel):
     """Drag the coffee's bucket into the middle and home again; below stands what each bucket receives."""
 
-    size, row_height = (9, 5), 5.8
+    size, row_height = (9, 5), 8.4
     mosaic, heights = "total rows both; total-sums rows-sums both-sums", (1.4, 1)
-    row_mosaic = "total-sums; rows-sums; both-sums"
+    row_mosaic = "rows; rows; total-sums; rows-sums; both-sums"
     knobs = {
         "epsilon": log_slider("entropy ε", 0.2, 0.02, 2, 0.1, {0.05: ".05", 0.5: "paper .5"}),
         **{name: KNOBS[name] for name in PLACE},

@@ -38,8 +38,8 @@ class Machine(NamedTuple):
 class machine_plane(Panel):
     """The machine of one positive in the plane, with sliders for all that decides it."""
 
-    size, row_height = (9, 4.3), 3.9
-    mosaic, row_mosaic, widths = "plane law", "plane", (1, 1.05)
+    size, row_height = (9, 4.3), 6.6
+    mosaic, row_mosaic, widths = "plane law", "plane; law", (1, 1.05)
     knobs = {
         "C": log_slider("bound C", 100, 0.1, 1000, 0.1, {1: "1", 100: "paper 100"}),
         "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "STL-10: 1", 5: "ImageNet: 5"}),

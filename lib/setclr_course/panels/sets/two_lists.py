@@ -19,8 +19,8 @@ BEGIN = ORDERS.index((4, 7, 1, 5, 2))
 class two_lists(Panel):
     """Two lists whose products are added up; the bars of the second can be dragged to other places."""
 
-    size = (9, 4.2)
-    mosaic, widths, row_mosaic = "totals lists", (1.15, 1), "lists"
+    size, row_height = (9, 4.2), 4.6
+    mosaic, widths, row_mosaic = "totals lists", (1.15, 1), "totals; lists"
     knobs = {"order": slider("arrangement no.", BEGIN, 0, len(ORDERS) - 1, 1)}
 
     def solve(self, values: dict) -> int:
