@@ -281,7 +281,7 @@ class Explorer:
         return shown + name
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
-        cells = pooled(self.blocks[0])[0]
+        cells = pooled(self.blocks[0], CELLS // 2)[0]
         shades = (cells / cells.max().clamp(min=1e-12) * (len(CIVIDIS) - 1)).long()
         still = address((255 * CIVIDIS[shades, :3]).astype(np.uint8))
         img = f'<img src="{still}" alt="whom view 1 takes" width="380" style="image-rendering:pixelated">'
