@@ -220,6 +220,16 @@ def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
         assert 0 < sum(ours.values()) < OURS, f"{name}: {json.dumps(ours, indent=1)}"
 
 
+def test_plotly_comes_from_the_site_itself_and_only_when_a_reader_opens_a_picture_of_it(opened):
+    page = opened("11_pretrain_cifar.html")
+    page.wait_for_load_state("networkidle")
+    assert "plotly.min" not in str(page.evaluate(LOADED))
+    picture = page.locator(".setclr-plotly").first
+    picture.locator("summary").click()
+    expect(picture.locator(".plot-container")).to_be_visible()
+    assert str(page.evaluate(LOADED)).count("plotly.min") == 1
+
+
 # The theme sets light or dark when the page has loaded, and its buttons fade from one to the other.
 AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
 
