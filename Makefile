@@ -86,7 +86,7 @@ coverage: $(READY) ## write notebooks/coverage.md: where each figure and equatio
 pretrain: $(READY) ## train a recipe: make pretrain RECIPE=photo-groco
 	$(BIN)/python -m setclr pretrain $(RECIPE) --out data/runs/$(RECIPE)
 
-bench: $(READY) ## measure losses, panels, the training loop; or ONLY="panels"
+bench: $(READY) ## measure losses, panels, explore, the training loop; or ONLY="panels"
 	$(BIN)/python tests/tools/bench.py $(ONLY)
 
 gpu: $(READY) ## on a machine with a GPU: its tests, its speed, and a file with both to be committed

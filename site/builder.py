@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
+import plotly
 from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
 from rendering import PICTURES, unpacked
 from sources import readable, run, texts
@@ -97,6 +98,12 @@ def letters(npm: Path, target: Path) -> None:
         shutil.copy(font, target / "fonts")
 
 
+def pictures_that_turn(target: Path) -> None:
+    """plotly, so that no page asks another host for it (opened.js)."""
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copy(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target)
+
+
 def sweep(run: Path, atlas: Path) -> None:
     """Remove the pictures that no page shows any more."""
 
@@ -115,6 +122,7 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
     pages = every_notebook()
     wanted = chosen(prefixes, [page for page in pages if page.parent.name != "solutions"])
     letters(work / "npm", work / "static" / "katex")
+    pictures_that_turn(work / "static")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     alone = [p for p in wanted if p.name.startswith(ALONE)]
     one = partial(made, work=work, out=out)

@@ -63,6 +63,7 @@ html_js_files = [
     ("panels.js", {"type": "module"}),
     ("questions.js", {"type": "module"}),
     ("names.js", {"type": "module"}),
+    ("opened.js", {"type": "module"}),
 ]
 html_show_sourcelink = False
 html_copy_source = False

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 from course import FOLDER, HANGS, HERE, ROOT, name_of
 from nbclient import NotebookClient
+from opening import with_closed
 
 from setclr_course.search import recorded
 from setclr_course.teach.cards import CARDS
@@ -79,6 +80,9 @@ def readable(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
             continue
         else:
             cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+            for output in cell.outputs:
+                if "data" in output:
+                    output.data = with_closed(output.data)
             cell.metadata = folding(cell, tags)
             if cells and cell.metadata.get("setup") and cells[-1].metadata == cell.metadata:
                 cells[-1].source += f"\n\n{cell.source}"
@@ -94,6 +98,8 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
     if {"setup", "parameters"} & tags:
         beginning = "parameters" in tags or "import " in cell.source
         name = "Imports and parameters" if beginning else "Compared with the library"
+        if "aside" in tags:  # its first line says what it is
+            name = cell.source.splitlines()[0].removeprefix("# ")
         how = {"code_prompt_show": name, "code_prompt_hide": name}
         return {"setup": True, "tags": ["hide-input"], "mystnb": how}
     if "setclr-exercise" in told:

@@ -54,7 +54,8 @@ def lab(tmp_path_factory):
         papermill.execute_notebook(str(path), str(folder / path.name), fast, prepare_only=True)
         notebook = nbformat.read(folder / path.name, as_version=4)
         if path.stem != WHOLE:
-            shown = ["panels." in cell.source and bool(cell.get("outputs")) for cell in notebook.cells]
+            first = re.compile("batch$" if path.stem == OWN else r".*panels\.", re.S)
+            shown = [bool(first.match(cell.source) and cell.get("outputs")) for cell in notebook.cells]
             del notebook.cells[shown.index(True) + 1 :]
         for cell in notebook.cells:
             if cell.cell_type == "code":
@@ -129,8 +130,38 @@ MOVES = {
 }
 
 
+OWN = "17_bring_your_own_batch"  # whose sliders are ipywidgets
+
+
 def test_every_notebook_has_a_slider_to_move():
-    assert sorted(MOVES) == [path.stem for path in notebooks()]
+    assert sorted([*MOVES, OWN]) == [path.stem for path in notebooks()]
+
+
+def test_a_batch_of_ones_own_answers_a_slider_a_list_and_a_pointer(page, lab):
+    """A key on the temperature changes the heatmap; a second loss opens two more; a cell names its pair."""
+
+    def until(seen, act) -> None:
+        for step in range(HANGS):
+            act(step)
+            page.wait_for_timeout(1000)
+            if seen():
+                return
+        raise TimeoutError
+
+    run_all(page, lab(OWN))
+    cells = "document.querySelector('.js-plotly-plot')?.data?.[0]?.z?.slice(0, 9).join()"
+    page.wait_for_function(f"() => {cells}")
+    before, plots = page.evaluate(cells), page.locator(".js-plotly-plot:visible")
+    temperature, shown = page.get_by_role("slider").first, plots.count()
+    until(lambda: page.evaluate(cells) != before, lambda _: temperature.press("ArrowRight"))
+    page.locator(".jupyter-widgets select").nth(1).select_option("GroCo()")
+    expect(plots).to_have_count(shown + 2)
+    heatmap = plots.first.locator(".nsewdrag")
+    said = page.get_by_text(re.compile(r"image \d+ .*gives.*share \d\.\d+, cosine"))
+    until(said.count, lambda step: heatmap.hover(position={"x": 60 + 7 * step % 120, "y": 90}))
+    expect(said.first.locator("img")).to_have_count(2)
+    assert_no_cell_failed(page)
+    page.evaluate("jupyterapp.serviceManager.sessions.shutdownAll()")
 
 
 @pytest.mark.parametrize("notebook", MOVES)

@@ -22,7 +22,7 @@ TESTS = Path(__file__).parent
 LINE_OF_JS = r"(?m)^\s*(?!//)\S"
 FILES = sorted([*LIBRARY.rglob("*.py"), *COURSE.rglob("*.py")])
 # From the top down; an import leads to a lower floor, or stays within its package.
-OF_THE_COURSE = "teach / panels / at_once costs papers run_page / search / kit"
+OF_THE_COURSE = "teach / panels / at_once costs explore papers run_page / search / kit"
 OF_THE_LIBRARY = (
     "__main__ / cli / experiments / evaluation / graphs video / training / recipes / losses data / "
     "inner models views / data_sets settings / checks extras seeding"

@@ -39,6 +39,15 @@ for panel in panels:
             seen.add((panel.alt, json.dumps(panel.scene)))
         assert len(seen) == len(values), f"{name} of {panel.values} moves nothing"
     panel.reset()
+for explorer in [thing for thing in gc.get_objects() if type(thing).__name__ == "Explorer"]:
+    for name, control in explorer.controls.items():
+        ends = [control.min, control.max] if hasattr(control, "min") else [False, True]
+        ends = [0.02, 2.0] if hasattr(control, "base") else ends  # on a scale of logarithms
+        values, seen = getattr(control, "options", ends), set()
+        for value in values if control.layout.display != "none" and not control.disabled else ():
+            control.value = value
+            seen.add((repr(explorer.loss), explorer.said.value))
+        assert len(seen) in (0, len(values)), f"{name} of {explorer.loss} moves nothing"
 print(f"swept {len(panels)} panels")
 """
 

@@ -56,6 +56,20 @@ def test_environment_yml_has_the_bounds_of_pyproject():
     assert found == pins(ASKED)
 
 
+def test_what_a_package_of_the_lab_is_for_is_said_in_both_files_and_what_ships_uses_it():
+    """The course and its pages import it; `make lab` opens JupyterLab, and papermill runs the pages."""
+    texts = [(ROOT / name).read_text() for name in ("pyproject.toml", "environment.yml")]
+    said = [dict(re.findall(r"(?m)^\W*([\w.-]+>=[\d.]+)\W* # (.+)$", text)) for text in texts]
+    files = [*ROOT.glob("lib/setclr_course/**/*.py"), *ROOT.glob("notebooks/**/*.ipynb")]
+    ships = "\n".join(path.read_text() for path in files)
+    used = {"papermill": (ROOT / "tests/tools/notebook_tools.py").read_text()}
+    used["jupyterlab"] = made("lab").replace("jupyter lab ", "import jupyterlab ")
+    for line in EXTRAS["lab"][1:]:
+        assert said[0][line] == said[1][line]
+        name = Requirement(line).name
+        assert re.search(rf"\b(import|from) {name}\b", used.get(name, ships)), line
+
+
 def test_everything_asked_for_is_constrained_and_within_its_bounds():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.strip()]
     assert not [line for line in lines if "/" in line or "http:" in line or "@" in line]

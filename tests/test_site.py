@@ -30,7 +30,7 @@ pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
 RUN = ["00", "01", "02", "03", "04", "05", "06", "07", "08"]  # where no site is given: those that run quickly
 OURS = 1_000_000  # bytes before the first panel moves, packed as served, theme and formulas apart
-THEIRS = re.compile("_static/(?!panel|questions|names|site)|searchindex")  # theme, formulas, search
+THEIRS = re.compile("_static/(?!panel|questions|names|opened|site)|searchindex")  # theme, formulas, search
 GIVEN = os.environ.get("SETCLR_SITE")
 
 
@@ -218,6 +218,16 @@ def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
         files = [site / unquote(path).lstrip("/") for path in loaded if not THEIRS.search(path)]
         ours = {str(path): len(gzip.compress(path.read_bytes(), 6)) for path in files if path.is_file()}
         assert 0 < sum(ours.values()) < OURS, f"{name}: {json.dumps(ours, indent=1)}"
+
+
+def test_plotly_comes_from_the_site_itself_and_only_when_a_reader_opens_a_picture_of_it(opened):
+    page = opened("11_pretrain_cifar.html")
+    page.wait_for_load_state("networkidle")
+    assert "plotly.min" not in str(page.evaluate(LOADED))
+    picture = page.locator(".setclr-plotly").first
+    picture.locator("summary").click()
+    expect(picture.locator(".plot-container")).to_be_visible()
+    assert str(page.evaluate(LOADED)).count("plotly.min") == 1
 
 
 # The theme sets light or dark when the page has loaded, and its buttons fade from one to the other.

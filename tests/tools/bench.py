@@ -1,6 +1,6 @@
 """make bench: what losses, panels and a training step cost, as ratios within one run or as times here.
 
-python tests/tools/bench.py [losses] [panels] [loop]
+python tests/tools/bench.py [losses] [panels] [explore] [loop]
 
 All of them without arguments. The last takes a GPU if there is one.
 """
@@ -16,6 +16,7 @@ import torch
 from setclr import losses
 from setclr.recipes import ImageRecipe
 from setclr_course import costs, panels
+from setclr_course.explore import KNOBS, explore
 
 LOSSES = [
     "InfoNCE(0.5)", "LinearAssignment()", "LinearAssignment(0.0, 0.1, 'batch-hard')", "Triplet()",
@@ -59,6 +60,21 @@ def events() -> None:
             found.append((1e3 * np.median(seconds), 1e3 * max(seconds), control))
         median, slowest, control = max(found)
         print(f"{name:32}{median:9.1f}{slowest:9.1f}  {control}")
+
+
+def explored() -> None:
+    """Kernel time of a slider of `explore`, milliseconds: the median of 20 values."""
+    batch = explore(torch.randn(2, 512, E), torch.zeros(512, 3, 32, 32).byte(), torch.arange(512) % 10)
+    print(f"\nslider of explore, V=2, 512 images or 128 with exact machines, {costs.this_machine()}, ms")
+    for name in batch.controls["loss"].options:
+        batch.controls["loss"].value = name
+        knob = next((knob for knob in KNOBS if batch.controls[knob].layout.display != "none"), "QARe")
+        taken = []
+        for value in np.geomspace(0.1, 2, 20):
+            start = time.perf_counter()
+            batch.controls[knob].value = value
+            taken.append(1e3 * (time.perf_counter() - start))
+        print(f"{name:46}{np.median(taken):9.0f}")
 
 
 # Every loss in a step
@@ -120,6 +136,6 @@ def loop() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"losses": ratios, "panels": events, "loop": loop}
+    parts = {"losses": ratios, "panels": events, "explore": explored, "loop": loop}
     for part in sys.argv[1:] or parts:
         parts[part]()
