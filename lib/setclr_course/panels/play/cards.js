@@ -1,0 +1,82 @@
+// The challenges of the playground: where each begins, and when it is done.
+import { range, sum, transposed, unit } from "./inner.js";
+import { classes } from "./board.js";
+import { fresh, written } from "./points.js";
+
+// Of a side: the greatest or least cosine of pairs of points that are, or are not, of one class.
+function cosine({ now, of }, alike, most) {
+  const labels = classes(of);
+  const label = (a) => labels[a % of.things];
+  const found = now.S.flatMap((row, a) => row.filter((_, b) => a !== b && (label(a) === label(b)) === alike));
+  return found.reduce((x, y) => most(x, y));
+}
+const nearest = (side) => cosine(side, false, Math.max); // of two classes
+const farthest = (side) => cosine(side, true, Math.min); // of one class
+const looks = ({ now, set }) => set.own.far.flatMap((those, a) => those.map((b) => now.shares[a][b]));
+const hub = ({ now }) => Math.max(...transposed(now.shares).map(sum));
+const cats = ({ now, of }) => now.S[0][of.things - 1];
+const two = (sides, one, other) => sides.length === 2 && [sides, [...sides].reverse()].some(([a, b]) => one(a) && other(b));
+const helps = ({ one, other }) => one.of.loss === other.of.loss && !one.of.qare && other.of.qare > 0;
+const rates = { loss: "GroCo", "loss 2": "GroCo", "qare 2": 3, things: 12, rate: 0.1 };
+const bunches = [0, 3].flatMap((view) => range(9).map((i) => 120 * (i % 3) + 5 * Math.floor(i / 3) + view));
+
+export const CARDS = [
+  { name: "Collapse", text: "Train until each class lies at one place, whatever its dots are.",
+    begins: { set: "3 classes", things: 9 }, done: ({ sides, steps }) => steps >= 10 && sides.some((one) => farthest(one) > 0.99) },
+  { name: "A rate at which QARe helps", text: "At one rate, GroCo with QARe finds five partners more than without. Train 10 steps or more.",
+    begins: rates, done: ({ sides: [one, other], steps }) => steps >= 10 && other && helps({ one, other }) && other.now.first >= one.now.first + 5 },
+  { name: "… and one at which it harms", text: "At another rate it finds five partners fewer.",
+    begins: rates, done: ({ sides: [one, other], steps }) => steps >= 10 && other && helps({ one, other }) && one.now.first >= other.now.first + 5 },
+  { name: "Three classes apart", text: "Beside InfoNCE at τ = 0.05, find a loss whose classes still stand 60° apart when InfoNCE has only 45° between them. It does not last.",
+    begins: { loss: "InfoNCE", "loss 2": "InfoNCE", "temperature 2": 0.05, set: "3 classes", things: 9, at: bunches },
+    done: ({ sides, steps }) => steps >= 10 && two(sides, (one) => one.of.loss !== "InfoNCE" && nearest(one) <= 0.5,
+      (other) => other.of.loss === "InfoNCE" && other.of.temperature <= 0.05 && nearest(other) > 0.7) },
+  { name: "Bring the hub down", text: "Some point is looked at by many. Without moving anybody, let no column of the table sum to more than 1.1.",
+    begins: { things: 8 }, done: ({ sides, steps, still }) => still && steps === 0 && sides.some((one) => hub(one) < 1.1) },
+  { name: "Spread without a negative", text: "Train until all find their partners, nobody looks at a negative, and uniformity is below −2.",
+    begins: {}, done: ({ sides, steps }) => steps >= 10 && sides.some((one) =>
+      sum(looks(one)) < 1e-6 && one.now.uniform < -2 && one.now.first === one.x.length) },
+  { name: "One thing, photographed twice", text: "The cat is there twice. Train two losses: with one, the two cats end at one place, with the other 60° apart.",
+    begins: { same: "yes", "loss 2": "SparseCLR" }, done: ({ sides, steps }) => steps >= 10 &&
+      two(sides, (one) => cats(one) > 0.99, (other) => cats(other) < 0.5) },
+  { name: "Make it come to you", text: "Pin a point, and train until its partner is with it.",
+    begins: {}, done: ({ sides: [one], steps, pinned }) => steps >= 10 && pinned.some((pin, a) =>
+      pin && one.set.own.near[a].every((p) => !pinned[p] && one.now.S[a][p] > 0.99)) },
+  { name: "Quiet machines", text: "Let MMCL's machines leave at least two thirds of all negatives alone, without moving anybody.",
+    begins: { loss: "MMCL", width: 0.1, things: 8 }, done: ({ sides, still }) => still && sides.some((one) =>
+      one.of.loss === "MMCL" && looks(one).filter((share) => share > 0).length <= looks(one).length / 3) },
+];
+
+// What a card opens, of what a panel has at its start.
+export function opening({ begins: { at, ...more } }, start) {
+  const values = { ...start, ...more };
+  return at ? { ...values, points: written(fresh(at.map(unit)), values) } : values;
+}
+
+// The cards below a panel; `look` says which of them is played, and whether it is done.
+export function cardsOf(twin, front) {
+  const made = (tag, parent, about) => parent.appendChild(Object.assign(document.createElement(tag), about));
+  const folded = made("details", front.bar.parentElement, { className: "setclr-more" });
+  const summary = made("summary", folded, {});
+  const told = made("p", folded, { className: "setclr-sentence", ariaLive: "polite" });
+  const row = made("div", folded, { className: "setclr-bar" });
+  const done = new Set();
+  let played = null;
+  const buttons = CARDS.map((card) => made("button", row, { type: "button", className: "setclr-press", title: card.text,
+    onclick: () => {
+      played = card;
+      folded.open = true;
+      twin.begin(card);
+    } }));
+  function look() {
+    if (played?.done(twin.facts())) done.add(played);
+    summary.textContent = `challenges: ${done.size} of ${CARDS.length} done`;
+    const text = played ? `${played.name}. ${played.text}${done.has(played) ? " ✓ Done." : ""}` : "Choose one: it sets the stage.";
+    if (told.textContent !== text) told.textContent = text;
+    buttons.forEach((button, k) => {
+      button.textContent = `${done.has(CARDS[k]) ? "✓ " : ""}${CARDS[k].name}`;
+      button.ariaPressed = String(CARDS[k] === played);
+    });
+  }
+  return { look };
+}
