@@ -1,6 +1,6 @@
 """make bench: what losses, panels and a training step cost, as ratios within one run or as times here.
 
-python tests/tools/bench.py [losses] [panels] [loop]
+python tests/tools/bench.py [losses] [panels] [frames] [loop]
 
 All of them without arguments. The last takes a GPU if there is one.
 """
@@ -16,6 +16,7 @@ import torch
 from setclr import losses
 from setclr.recipes import ImageRecipe
 from setclr_course import costs, panels
+from setclr_course.panels.play.rules import RULES
 
 LOSSES = [
     "InfoNCE(0.5)", "LinearAssignment()", "LinearAssignment(0.0, 0.1, 'batch-hard')", "Triplet()",
@@ -59,6 +60,30 @@ def events() -> None:
             found.append((1e3 * np.median(seconds), 1e3 * max(seconds), control))
         median, slowest, control = max(found)
         print(f"{name:32}{median:9.1f}{slowest:9.1f}  {control}")
+
+
+# What is awaited: 90 frames of the page, the middle of the milliseconds between them.
+FRAMES = """() => new Promise((done) => {
+  const times = [];
+  const tick = (now) => (times.push(now) > 90 ? done(times) : requestAnimationFrame(tick));
+  requestAnimationFrame(tick);
+})"""
+
+
+def frames() -> None:
+    """Frames a second of the playground while 24 points train, in Chromium whose CPU is throttled 4 times."""
+    from in_browser import chromium, opened
+
+    print("\nplayground, 24 points, CPU throttled 4 times   frames a second")
+    with chromium() as browser:
+        for name in RULES:
+            page = opened(browser, panels.playground(loss=name, things=12))
+            page.emulate_media(reduced_motion="no-preference")
+            throttled = {"rate": 4}
+            page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", throttled)
+            page.get_by_role("button", name="▶ train").click()
+            print(f"{name:46}{1000 / np.median(np.diff(page.evaluate(FRAMES))):8.0f}", flush=True)
+            page.close()
 
 
 # Every loss in a step
@@ -120,6 +145,6 @@ def loop() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"losses": ratios, "panels": events, "loop": loop}
+    parts = {"losses": ratios, "panels": events, "frames": frames, "loop": loop}
     for part in sys.argv[1:] or parts:
         parts[part]()

@@ -211,7 +211,8 @@ function grip(name, { stage, controls, send }) {
   function place() {
     const { label, spot } = stage.handle(name);
     button.hidden = !spot;
-    button.ariaLabel = `${label}: drag it, or press the arrow keys`;
+    const said = `${label}: drag it, or press the arrow keys`;
+    if (button.ariaLabel !== said) button.ariaLabel = said;
     if (spot && !hold) put(button, spot);
   }
   button.addEventListener("pointerdown", (pointer) => {

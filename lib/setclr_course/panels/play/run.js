@@ -90,7 +90,7 @@ export const playing = (Twin) => class Playground extends Twin {
     front.press("pin", "hold the point that was last touched, or let it go", () => this.pin());
     front.press("add", "one more thing", () => this.add());
     front.bar.prepend(...[...front.bar.children].slice(-5));
-    front.sentence.after(front.bar);
+    front.stage.element.before(front.bar);
     keepers(this, front);
     this.cards = cardsOf(this, front);
     this.tidy();
@@ -151,6 +151,7 @@ export const playing = (Twin) => class Playground extends Twin {
     const fewer = on && matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.running = on && !fewer;
     this.play.textContent = this.running ? "❚❚ pause" : "▶ train";
+    this.front.stage.element.classList.toggle("setclr-running", this.running);
     this.front.sentence.ariaLive = this.running ? "off" : "polite";
     for (let k = 0; k < (fewer ? AT_ONCE : steps); k += 1) this.step();
     if (this.running) requestAnimationFrame(() => this.frame());
