@@ -18,7 +18,7 @@ from setclr_course.panels.family.plane import TRAP_ANGLES
 from setclr_course.panels.play import rules
 
 pytestmark = pytest.mark.browser
-STATES, NEAR = 200, 1e-6
+STATES, NEAR = 2000, 1e-6
 TIE = 1e-6  # where a step so long turns what is sorted or chosen, there is a tie
 START = panels.playground().values
 LOOKED = """(states) => JSON.stringify(JSON.parse(states).map(({ x, labels, views, knobs }) => {

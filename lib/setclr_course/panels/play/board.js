@@ -12,8 +12,7 @@ const OF_CLASS = [BLUE, VERMILION, "#00734f", "#9a6a00"];
 const OF_LOSS = { InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION, QARe: PURPLE };
 const hue = (loss) => OF_LOSS[loss] || DUSK;
 const ROUND = range(37).map((k) => unit(10 * k));
-const GRID = [ROUND.map(([c, s]) => [c, 0, s]),
-  ...[0, 60, 120].map(unit).map(([c, s]) => ROUND.map(([x, y]) => [s * x, y, c * x]))]; // the equator, then meridians
+const GRID = [ROUND.map(([c, s]) => [c, 0, s]), ROUND.map(([c, s]) => [0, s, c]), ROUND.map(([c, s]) => [c, s, 0])]; // the equator, two meridians
 
 // The last thing may be the first one again, which has its own place among the faces.
 const faceOf = (thing, { same, things }) => (same === "yes" && thing === things - 1 ? MOST : thing);
@@ -47,11 +46,11 @@ function drawGround(plot, of) {
   const ring = (radius, look) => plot.line(...transposed(ROUND.map((at) => at.map((part) => radius * part))), look);
   if (of.surface === "circle") return RADII.slice(0, of.views).forEach((radius) => ring(radius, { colour: GREY, width: 0.7 }));
   ring(1, { colour: GREY, width: 1 });
-  const R = rotation(of);
-  const turned = GRID.map((one) => one.map((at) => times(R, at)));
-  for (const [colour, side] of [[PALE, -1], [GREY, 1]]) {
-    const x = turned.flatMap((one) => [...one.map((at) => (side * at[2] >= -1e-9 ? at[0] : NaN)), NaN]);
-    plot.line(x, turned.flatMap((one) => [...one.map((at) => at[1]), 0]), { colour, width: 0.8 });
+  for (const one of GRID.map((way) => way.map((at) => times(rotation(of), at)))) {
+    for (const [colour, side] of [[PALE, -1], [GREY, 1]]) {
+      const x = one.map((at) => (side * at[2] >= -1e-9 ? at[0] : NaN));
+      plot.line(x, one.map((at) => at[1]), { colour, width: 0.8 });
+    }
   }
 }
 

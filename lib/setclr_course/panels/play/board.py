@@ -18,9 +18,7 @@ SIGNS = "●■▲◆"
 WIDE, LEAST = 6.5, 0.05  # pixels of the line of a whole share, and the smallest share that has one
 LONG, REST = 0.4, 1e-7  # the longest arrow, and the push below which all is at rest
 COS, SIN = unit(np.arange(0, 361, 10)).T
-GRID = np.stack(
-    [(COS, 0 * COS, SIN), *((s * COS, SIN, c * COS) for c, s in unit(np.array([0, 60, 120])))]
-)  # (4, 3, n): the equator, then meridians
+GRID = np.array([[COS, 0 * COS, SIN], [0 * COS, SIN, COS], [COS, SIN, 0 * COS]])  # the equator, two meridians
 
 
 @cache
@@ -37,16 +35,13 @@ def face_of(thing: int, of: dict) -> int:
 
 
 def called(view: int, thing: int, of: dict) -> str:
-    sign = SIGNS[view]
+    number = thing // len(NAMES) + 1
+    name = f"{NAMES[thing % len(NAMES)]}{f' {number}' * (number > 1)}"
     if of["set"] != "photographs":
-        return f"{sign} dot {thing + 1}"
-    if face_of(thing, of) == MOST:
-        return f"{sign} {NAMES[0]} again"
-    return (
-        f"{sign} "
-        + NAMES[thing % len(NAMES)]
-        + (f" {thing // len(NAMES) + 1}" if thing >= len(NAMES) else "")
-    )
+        name = f"dot {thing + 1}"
+    elif face_of(thing, of) == MOST:
+        name = f"{NAMES[0]} again"
+    return f"{SIGNS[view]} {name}"
 
 
 def classes(of: dict) -> np.ndarray:
@@ -79,11 +74,9 @@ def draw_ground(plot: Plot, of: dict) -> None:
             plot.line(radius * COS, radius * SIN, GREY, 0.7)
         return
     plot.line(COS, SIN, GREY, 1)
-    R = rotation(of)
-    for colour, side in ((PALE, -1), (GREY, 1)):
-        rings = [R @ ring for ring in GRID]
-        x = [np.append(np.where(side * ring[2] >= -1e-9, ring[0], np.nan), np.nan) for ring in rings]
-        plot.line(np.concatenate(x), np.concatenate([np.append(ring[1], 0) for ring in rings]), colour, 0.8)
+    for x, y, depth in rotation(of) @ GRID:
+        for colour, side in ((PALE, -1), (GREY, 1)):
+            plot.line(np.where(side * depth >= -1e-9, x, np.nan), y, colour, 0.8)
 
 
 def draw_points(page: Page, name: str, x: np.ndarray, now: Seen, pinned: np.ndarray, of: dict) -> list[Mark]:
@@ -101,21 +94,18 @@ def draw_points(page: Page, name: str, x: np.ndarray, now: Seen, pinned: np.ndar
     most = np.linalg.norm(now.gradient, axis=1).max()
     push = -LONG * now.gradient / most if most > REST else 0 * now.gradient
     plot.arrows(at, at + (flat(push, of) if x.shape[1] == 3 else push), OF_LOSS.get(of["loss"], DUSK), 2)
-    size = 0.28 if n <= 8 else 0.2
     for view in range(2):
         places = np.full((MOST + 1, 2), np.nan)
         if of["set"] == "photographs" and (view == 0 or (n <= 8 and of["views"] == 2 and x.shape[1] == 2)):
             ride = at[view * n : view * n + n] * ((1.26, 0.66)[view] if x.shape[1] == 2 else 1)
             places[[face_of(i, of) for i in range(n)]] = ride
         names = [page.picture(face) for face in faces()[view]]
-        plot.photographs(places, names, size, up=0 if x.shape[1] == 2 else 18)
+        plot.photographs(places, names, 0.28 if n <= 8 else 0.2, up=0 if x.shape[1] == 2 else 18)
     plot.dots(at[pinned], WHITE, size=19, edge=INK)
-    kinds = classes(of)
-    colours = [OF_CLASS[kind] for kind in kinds] if of["set"] != "photographs" else INK
-    return [
-        plot.dots(at[view * n : view * n + n], colours, SIGNS[view], 11 if n <= 12 else 9)
-        for view in range(of["views"])
-    ]
+    colours, size = [OF_CLASS[kind % 4] for kind in classes(of)], 11 if n <= 12 else 9
+    inks = INK if of["set"] == "photographs" else colours
+    parts = at.reshape(of["views"], n, 2)
+    return [plot.dots(part, inks, sign, size) for part, sign in zip(parts, SIGNS)]
 
 
 def draw_table(page: Page, name: str, shares: np.ndarray, of: dict) -> Mark:
@@ -137,9 +127,9 @@ def draw_curve(page: Page, found: Points, losses: list[str]) -> None:
     high = max(shown.max(), low + 1e-3)
     ticks = {"xticks": [0, last], "yticks": {low: f"{low:.3g}", high: f"{high:.3g}"}}
     plot = page.plot("curve", (0, last), (low, high), "the loss, step by step", "step", **ticks)
-    for number, curve in enumerate(curves):
+    for number, (curve, loss) in enumerate(zip(curves, losses)):
         if len(curve):
             steps = found.every * np.arange(len(curve))
-            plot.line(steps, curve, OF_LOSS.get(losses[number], DUSK), 2, "dash" * number)
+            plot.line(steps, curve, OF_LOSS.get(loss, DUSK), 2, "dash" * number)
     if not found.curves[0]:
         plot.text(last / 2, (low + high) / 2, "it begins with ▶ or a step", DUSK)

@@ -30,7 +30,7 @@ export const CARDS = [
   { name: "Three classes apart", text: "Beside InfoNCE at τ = 0.05, find a loss whose classes still stand 60° apart when InfoNCE has only 45° between them. It does not last.",
     begins: { loss: "InfoNCE", "loss 2": "InfoNCE", "temperature 2": 0.05, set: "3 classes", things: 9, at: bunches },
     done: ({ sides, steps }) => steps >= 10 && two(sides, (one) => one.of.loss !== "InfoNCE" && nearest(one) <= 0.5,
-      (other) => other.of.loss === "InfoNCE" && other.of.temperature <= 0.05 && nearest(other) > 0.7) },
+      (other) => other.of.loss === "InfoNCE" && other.of.temperature < 0.051 && nearest(other) > 0.7) },
   { name: "Bring the hub down", text: "Some point is looked at by many. Without moving anybody, let no column of the table sum to more than 1.1.",
     begins: { things: 8, draw: 8, temperature: 0.07 }, done: ({ sides, steps, still }) => still && steps === 0 && sides.some((one) => hub(one) < 1.1) },
   { name: "Spread, and no grey line", text: "Train until all find their partners, no grey line is left, and uniformity is below −2.5.",
@@ -58,11 +58,11 @@ export function cardsOf(twin, front) {
   const made = (tag, parent, about) => parent.appendChild(Object.assign(document.createElement(tag), about));
   const folded = made("details", front.bar.parentElement, { className: "setclr-more" });
   const summary = made("summary", folded, {});
-  const told = made("p", folded, { className: "setclr-sentence", ariaLive: "polite" });
+  const told = made("p", folded, { className: "setclr-said", ariaLive: "polite" });
   const row = made("div", folded, { className: "setclr-bar" });
   const done = new Set();
   let played = null;
-  const buttons = CARDS.map((card) => made("button", row, { type: "button", className: "setclr-press", title: card.text,
+  const buttons = CARDS.map((card) => made("button", row, { type: "button", className: "setclr-choice", title: card.text,
     onclick: () => {
       played = card;
       folded.open = true;
@@ -73,7 +73,10 @@ export function cardsOf(twin, front) {
     if (played?.done(twin.facts())) done.add(played);
     write(summary, `challenges: ${done.size} of ${CARDS.length} done`);
     write(told, played ? `${played.name}. ${played.text}${done.has(played) ? " ✓ Done." : ""}` : "Choose one: it sets the stage.");
-    buttons.forEach((button, k) => write(button, `${done.has(CARDS[k]) ? "✓ " : ""}${CARDS[k].name}`));
+    buttons.forEach((button, k) => {
+      write(button, `${done.has(CARDS[k]) ? "✓ " : ""}${CARDS[k].name}`);
+      button.ariaPressed = String(CARDS[k] === played);
+    });
   }
   return { look };
 }

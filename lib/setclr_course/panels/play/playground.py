@@ -29,9 +29,8 @@ END = 80  # degrees: so far the sphere turns either way
 def knobs_of(side: str) -> dict[str, Any]:
     """The knobs of the first loss, or of the one beside it."""
     of = " of the second loss" if side else ""
-    names = list(RULES) if not side else [NOTHING, *RULES]
     found = {
-        "loss": options("and beside it" if side else "loss", names),
+        "loss": options("and beside it", [NOTHING, *RULES]) if side else options("loss", RULES),
         "temperature": log_slider(f"temperature τ, ε{of}", 0.2, 0.02, 2, 0.05, {0.07: "MoCo", 0.5: "SimCLR"}),
         "margin": slider(f"margin{of}", 0.5, 0.0, 1.5, 0.05),
         "beta": log_slider(f"steepness β{of}", 1.0, 0.1, 30, 0.1),
@@ -114,9 +113,9 @@ class playground(Panel):
         told = f"Step {now[0].steps}."
         for of, x, found in now[1]:
             views = " of views 1 and 2" * (of["views"] > 2 and of["loss"] in OF_TWO_VIEWS)
-            told += f" {of['loss']}{' + QARe' * bool(of['qare'])}{views}: loss {found.value:.3g}, {found.first} of "
-            told += f"{len(x)} points find a partner first, alignment {found.align:.2f}, "
-            told += f"uniformity {found.uniform:.2f}."
+            told += f" {of['loss']}{' + QARe' * bool(of['qare'])}{views}: loss {found.value:.3g}, "
+            told += f"{found.first} of {len(x)} points find a partner first, "
+            told += f"alignment {found.align:.2f}, uniformity {found.uniform:.2f}."
         return told
 
 

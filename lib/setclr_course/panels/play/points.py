@@ -6,6 +6,7 @@ Places are hundredths of a degree, of which a circle has one a point and a spher
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +36,8 @@ def hundredths(degrees: np.ndarray) -> np.ndarray:
 
 def draws(seed: int, count: int) -> np.ndarray:
     """Numbers from 0 to 1, the same in every language."""
-    state, found = 1 + seed, []
-    for _ in range(count + 5):
-        state = state * 48271 % 2147483647
-        found.append(state / 2147483647)
-    return np.array(found[5:])
+    states = accumulate(range(count + 5), lambda state, _: state * 48271 % 2147483647, initial=1 + seed)
+    return np.array([*states][6:]) / 2147483647
 
 
 def started(values: Mapping[str, Any]) -> np.ndarray:

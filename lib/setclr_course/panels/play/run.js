@@ -49,6 +49,7 @@ export const playing = (Twin) => class Playground extends Twin {
 
   answered(event, stage) {
     this.keep();
+    if (event.reset) this.mark(false);
     return super.answered(event, stage);
   }
 
@@ -146,13 +147,18 @@ export const playing = (Twin) => class Playground extends Twin {
     this.send({ things: stop, points: written(next, values) });
   }
 
-  // Train as long as one looks, or so many steps at once.
+  // Whether it trains as long as one looks.
+  mark(on) {
+    this.running = on;
+    this.play.textContent = on ? "❚❚ pause" : "▶ train";
+    this.front.stage.element.classList.toggle("setclr-running", on);
+    this.front.sentence.ariaLive = on ? "off" : "polite";
+  }
+
+  // Train, or so many steps at once.
   run(on, steps = 0) {
     const fewer = on && matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.running = on && !fewer;
-    this.play.textContent = this.running ? "❚❚ pause" : "▶ train";
-    this.front.stage.element.classList.toggle("setclr-running", this.running);
-    this.front.sentence.ariaLive = this.running ? "off" : "polite";
+    this.mark(on && !fewer);
     for (let k = 0; k < (fewer ? AT_ONCE : steps); k += 1) this.step();
     if (this.running) requestAnimationFrame(() => this.frame());
     else this.send({});
