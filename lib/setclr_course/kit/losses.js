@@ -66,7 +66,8 @@ export function sparseClr(S, who, margin) {
 // All positives stay among the candidates.
 export function supCon(S, { near, is }, tau) {
   const shares = others(S).map((row) => softmax(row, tau));
-  const whole = sum(others(S).map((row, a) => logSum(row.map((s) => s / tau)) - sum(near[a].map((p) => S[a][p])) / (tau * near[a].length)));
+  const pulls = near.map((own, a) => sum(own.map((p) => S[a][p])) / (tau * own.length));
+  const whole = sum(others(S).map((row, a) => logSum(row.map((s) => s / tau)) - pulls[a]));
   const slope = map(shares, (share, a, b) => (share - is[a][b] / near[a].length) / (tau * S.length));
   return { value: whole / S.length, shares, slope };
 }

@@ -1,5 +1,5 @@
 // board.py a second time: the points on their circles or their sphere, who looks at whom, and the curves.
-import { BLACK, BLUE, DUSK, general, GREEN, GREY, INK, NAMES, ORANGE, PURPLE, SKY, VERMILION, WHITE } from "./scene.js";
+import { BLACK, BLUE, DUSK, general, GREEN, GREY, INK, NAMES, ORANGE, SKY, VERMILION, WHITE } from "./scene.js";
 import { range, transposed, unit } from "./inner.js";
 
 const MOST = 24; // things
@@ -9,10 +9,11 @@ const [WIDE, LEAST] = [6.5, 0.05]; // pixels of the line of a whole share, and t
 const [LONG, REST] = [0.4, 1e-7]; // the longest arrow, and the push below which all is at rest
 const PALE = "#cccccc";
 const OF_CLASS = [BLUE, VERMILION, "#00734f", "#9a6a00"];
-const OF_LOSS = { InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION, QARe: PURPLE };
+const OF_LOSS = { InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION };
 const hue = (loss) => OF_LOSS[loss] || DUSK;
 const ROUND = range(37).map((k) => unit(10 * k));
-const GRID = [ROUND.map(([c, s]) => [c, 0, s]), ROUND.map(([c, s]) => [0, s, c]), ROUND.map(([c, s]) => [c, s, 0])]; // the equator, two meridians
+const WAYS = [(c, s) => [c, 0, s], (c, s) => [0, s, c], (c, s) => [c, s, 0]]; // the equator, two meridians
+const GRID = WAYS.map((way) => ROUND.map((at) => way(...at)));
 
 // The last thing may be the first one again, which has its own place among the faces.
 const faceOf = (thing, { same, things }) => (same === "yes" && thing === things - 1 ? MOST : thing);

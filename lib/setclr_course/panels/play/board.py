@@ -113,8 +113,8 @@ def draw_table(page: Page, name: str, shares: np.ndarray, of: dict) -> Mark:
     M, n = len(shares), of["things"]
     plot = page.table(name, M, M, "who looks at whom: a row each", xlabel=of["loss"])
     cells = plot.cells(shares)
-    cuts = [[(k * n - 0.5, -0.5), (k * n - 0.5, M - 0.5)] for k in range(1, of["views"])]
-    cuts = np.array([*cuts, *np.flip(cuts, 2)])
+    down = np.array([[(k * n - 0.5, -0.5), (k * n - 0.5, M - 0.5)] for k in range(1, of["views"])])
+    cuts = np.concatenate([down, np.flip(down, 2)])
     plot.segments(cuts[:, 0], cuts[:, 1], WHITE, 1.5)
     return cells
 
@@ -125,7 +125,7 @@ def draw_curve(page: Page, found: Points, losses: list[str]) -> None:
     shown = np.concatenate([[] if found.curves[0] else [0, 1], *curves])
     low, last = shown.min(), max(found.steps, 20)
     high = max(shown.max(), low + 1e-3)
-    ticks = {"xticks": [0, last], "yticks": {low: f"{low:.3g}", high: f"{high:.3g}"}}
+    ticks: dict = {"xticks": [0, last], "yticks": {low: f"{low:.3g}", high: f"{high:.3g}"}}
     plot = page.plot("curve", (0, last), (low, high), "the loss, step by step", "step", **ticks)
     for number, (curve, loss) in enumerate(zip(curves, losses)):
         if len(curve):

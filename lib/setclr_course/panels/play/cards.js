@@ -16,34 +16,43 @@ const looks = ({ now, set }) => set.own.far.flatMap((those, a) => those.map((b) 
 const hub = ({ now }) => Math.max(...transposed(now.shares).map(sum));
 const cats = ({ now, of }) => now.S[0][of.things - 1];
 const two = (sides, one, other) => sides.length === 2 && [sides, [...sides].reverse()].some(([a, b]) => one(a) && other(b));
-const helps = ({ one, other }) => one.of.loss === other.of.loss && !one.of.qare && other.of.qare > 0;
-const rates = { loss: "GroCo", "loss 2": "GroCo", "qare 2": 3, things: 12, rate: 0.1 };
+const trained = (done) => (facts) => facts.steps >= 10 && done(facts);
+// By how many partners QARe helps a loss that trains beside it without.
+const helped = (enough) => trained(({ sides: [one, other] }) =>
+  other?.of.loss === one.of.loss && !one.of.qare && other.of.qare > 0 && enough(other.now.first - one.now.first));
+const sorters = { loss: "GroCo", "loss 2": "GroCo", "qare 2": 3, things: 12, rate: 0.1 };
 const bunches = [0, 3].flatMap((view) => range(9).map((i) => 120 * (i % 3) + 5 * Math.floor(i / 3) + view));
+const dots = { set: "3 classes", things: 9 };
 
 export const CARDS = [
-  { name: "Collapse", text: "Train until each class lies at one place, whatever its dots are.",
-    begins: { set: "3 classes", things: 9 }, done: ({ sides, steps }) => steps >= 10 && sides.some((one) => farthest(one) > 0.99) },
-  { name: "A rate at which QARe helps", text: "At one rate, GroCo with QARe finds five partners more than without. Train 10 steps or more.",
-    begins: rates, done: ({ sides: [one, other], steps }) => steps >= 10 && other && helps({ one, other }) && other.now.first >= one.now.first + 5 },
-  { name: "… and one at which it harms", text: "At another rate it finds five partners fewer.",
-    begins: rates, done: ({ sides: [one, other], steps }) => steps >= 10 && other && helps({ one, other }) && one.now.first >= other.now.first + 5 },
-  { name: "Three classes apart", text: "Beside InfoNCE at τ = 0.05, find a loss whose classes still stand 60° apart when InfoNCE has only 45° between them. It does not last.",
-    begins: { loss: "InfoNCE", "loss 2": "InfoNCE", "temperature 2": 0.05, set: "3 classes", things: 9, at: bunches },
-    done: ({ sides, steps }) => steps >= 10 && two(sides, (one) => one.of.loss !== "InfoNCE" && nearest(one) <= 0.5,
-      (other) => other.of.loss === "InfoNCE" && other.of.temperature < 0.051 && nearest(other) > 0.7) },
-  { name: "Bring the hub down", text: "Some point is looked at by many. Without moving anybody, let no column of the table sum to more than 1.1.",
-    begins: { things: 8, draw: 8, temperature: 0.07 }, done: ({ sides, steps, still }) => still && steps === 0 && sides.some((one) => hub(one) < 1.1) },
-  { name: "Spread, and no grey line", text: "Train until all find their partners, no grey line is left, and uniformity is below −2.5.",
-    begins: {}, done: ({ sides, steps }) => steps >= 10 && sides.some((one) =>
-      Math.max(...looks(one)) < 0.05 && one.now.uniform < -2.5 && one.now.first === one.x.length) },
-  { name: "One thing, photographed twice", text: "The cat is there twice. Train two losses: with one, the two cats end at one place, with the other far apart.",
-    begins: { same: "yes", "loss 2": "SparseCLR" }, done: ({ sides, steps }) => steps >= 10 &&
-      two(sides, (one) => cats(one) > 0.99, (other) => cats(other) < 0.6) },
-  { name: "Make it come to you", text: "Pin a point, and train until its partner is with it.",
-    begins: {}, done: ({ sides: [one], steps, pinned }) => steps >= 10 && pinned.some((pin, a) =>
-      pin && one.set.own.near[a].every((p) => !pinned[p] && one.now.S[a][p] > 0.99)) },
-  { name: "Quiet machines", text: "Let MMCL's machines leave at least two thirds of all negatives alone, without moving anybody.",
-    begins: { loss: "MMCL", width: 0.1, things: 8 }, done: ({ sides, still }) => still && sides.some((one) =>
+  { name: "Collapse", text: "Train until each class lies at one place, whatever its dots are.", begins: dots,
+    done: trained(({ sides }) => sides.some((one) => one.of.set === "3 classes" && farthest(one) > 0.99)) },
+  { name: "A rate at which QARe helps", begins: sorters, done: helped((more) => more >= 5),
+    text: "At one rate, GroCo with QARe finds five partners more than without. Train 10 steps or more." },
+  { name: "… and one at which it harms", begins: sorters, done: helped((more) => more <= -5),
+    text: "At another rate it finds five partners fewer." },
+  { name: "Three classes apart",
+    text: "Beside InfoNCE at τ = 0.05, find a loss whose classes still stand 60° apart when InfoNCE's have come within 45°. " +
+      "It does not last.",
+    begins: { ...dots, loss: "InfoNCE", "loss 2": "InfoNCE", "temperature 2": 0.05, at: bunches },
+    done: trained(({ sides }) => two(sides, (one) => one.of.loss !== "InfoNCE" && nearest(one) <= 0.5,
+      ({ of, ...other }) => of.loss === "InfoNCE" && of.temperature < 0.051 && nearest({ of, ...other }) > 0.7)) },
+  { name: "Bring the hub down", begins: { things: 8, draw: 8, temperature: 0.07 },
+    text: "Some point is looked at by many. Without moving anybody, let no column of the table sum to more than 1.1.",
+    done: ({ sides, steps, still }) => still && steps === 0 && sides.some((one) => hub(one) < 1.1) },
+  { name: "Spread, and no grey line", begins: {},
+    text: "Train until all find their partners, no grey line is left, and uniformity is below −2.5.",
+    done: trained(({ sides }) => sides.some((one) =>
+      Math.max(...looks(one)) < 0.05 && one.now.uniform < -2.5 && one.now.first === one.x.length)) },
+  { name: "One thing, photographed twice", begins: { same: "yes", "loss 2": "SparseCLR" },
+    text: "The cat is there twice. Train two losses: with one, both cats end at one place, with the other far apart.",
+    done: trained(({ sides }) => two(sides, (one) => cats(one) > 0.99, (other) => cats(other) < 0.6)) },
+  { name: "Make it come to you", text: "Pin a point, and train until its partner is with it.", begins: {},
+    done: trained(({ sides: [one], pinned }) => pinned.some((pin, a) =>
+      pin && one.set.own.near[a].every((p) => !pinned[p] && one.now.S[a][p] > 0.99))) },
+  { name: "Quiet machines", begins: { loss: "MMCL", width: 0.1, things: 8 },
+    text: "Let MMCL's machines leave at least two thirds of all negatives alone, without moving anybody.",
+    done: ({ sides, still }) => still && sides.some((one) =>
       one.of.loss === "MMCL" && looks(one).filter((share) => share > 0).length <= looks(one).length / 3) },
 ];
 
@@ -72,7 +81,8 @@ export function cardsOf(twin, front) {
   function look() {
     if (played?.done(twin.facts())) done.add(played);
     write(summary, `challenges: ${done.size} of ${CARDS.length} done`);
-    write(told, played ? `${played.name}. ${played.text}${done.has(played) ? " ✓ Done." : ""}` : "Choose one: it sets the stage.");
+    const state = done.has(played) ? " ✓ Done." : "";
+    write(told, played ? `${played.name}. ${played.text}${state}` : "Choose one: it sets the stage.");
     buttons.forEach((button, k) => {
       write(button, `${done.has(CARDS[k]) ? "✓ " : ""}${CARDS[k].name}`);
       button.ariaPressed = String(CARDS[k] === played);

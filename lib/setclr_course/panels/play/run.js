@@ -1,4 +1,4 @@
-// What the playground has beyond a panel where it is alive: it trains, points are pinned, added and left out, cards are played.
+// What the playground has beyond a panel where it is alive: it trains, points are pinned and added, cards are played.
 import { range } from "./inner.js";
 import { Page } from "./scene.js";
 import { drawAll, KNOBS, sidesOf } from "./picture.js";
