@@ -135,7 +135,7 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
 
     source = work / "source"
     shutil.rmtree(source, ignore_errors=True)
-    texts(source, latest(pages[0], work, out))
+    texts(source, latest(pages[0], work, out), out / "atlas")
     for page in pages:
         target = source / page.relative_to(FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)

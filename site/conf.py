@@ -70,7 +70,7 @@ html_copy_source = False
 html_permalinks_icon = "#"
 html_favicon = "static/favicon.svg"
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "play": []}
 html_theme_options = {
     "logo": {"text": "SetCLR"},
     "navigation_depth": 2,

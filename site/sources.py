@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import nbformat
+import rendering
 from course import FOLDER, HANGS, HERE, ROOT, name_of
 from nbclient import NotebookClient
 from opening import with_closed
 
+from setclr_course import panels
 from setclr_course.search import recorded
 from setclr_course.teach.cards import CARDS
 
@@ -141,9 +143,9 @@ def inert(tables: str) -> str:
     return re.sub(f"({stay})|{live}", lambda found: found[1] or f"&#{ord(found[0])};", tables)
 
 
-def texts(target: Path, first: Path) -> None:
+def texts(target: Path, first: Path, atlas: Path) -> None:
     """Everything that is no notebook: written by hand, or made of the library. The first panel of the page
-    `first` stands on the first page of all."""
+    `first` stands on the first page of all; the playground has its own, and its scene in `atlas`."""
     shutil.copytree(HERE / "text", target, dirs_exist_ok=True)
     for path in FOLDER.glob("*.md"):
         (target / path.name).write_text(within(path.read_text()))
@@ -158,6 +160,9 @@ def texts(target: Path, first: Path) -> None:
         )
     home = target / "index.md"
     home.write_text(home.read_text().replace("<!-- the panel -->", first_panel(first)))
+    play = target / "play.md"
+    playground = rendering.Shown(atlas, "play", atlas.name).panel(panels.playground())
+    play.write_text(play.read_text().replace("<!-- the playground -->", playground))
     shown = "\n".join(card.page_of() for card in CARDS.values())
     (target / "cards.md").write_text(f"# A card for each loss\n\n{shown}\n")
     results = (target / "results.md").read_text()

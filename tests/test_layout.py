@@ -133,7 +133,8 @@ def test_a_panels_file_is_short():
         assert code_lines(path) <= 150, path
         assert all(f.end_lineno - f.lineno + 1 <= 40 for f in functions(path)), path
         if (twin := path.with_suffix(".js")).exists():
-            assert len(re.findall(LINE_OF_JS, twin.read_text())) <= 80, path
+            most = 150 if path.parent.name == "play" else 80  # the playground is a folder of files
+            assert len(re.findall(LINE_OF_JS, twin.read_text())) <= most, path
 
 
 def test_no_module_is_hidden_behind_a_name_or_has_that_of_what_its_package_exports():

@@ -554,3 +554,28 @@ def test_all_of_a_panel_is_in_sight_on_a_phone(opened):
         for one in page.locator(f".setclr-panel {part}:visible").all():
             box = one.bounding_box()
             assert box["x"] >= 0 and box["x"] + box["width"] <= 390, part
+
+
+def test_the_playgrounds_address_keeps_what_was_made_and_a_broken_one_says_so(opened, address, site):
+    page = opened("play.html")
+    panel = page.locator(".setclr-panel")
+    start = panel.locator(".setclr-sentence").first.inner_text()
+    panel.get_by_role("group", name="and beside it").get_by_role("button", name="GroCo").click()
+    for step in (1, 2):
+        panel.get_by_role("button", name="step", exact=True).click()
+        said(panel, rf"^Step {step}\. InfoNCE.* GroCo")
+    kept = panel.locator(".setclr-sentence").first.inner_text()
+    expect(page).to_have_url(re.compile(r":2~1:"))
+    link = page.url.removeprefix(f"{address}/")
+    said(opened(link).locator(".setclr-panel"), re.escape(kept))
+    for broken in (link[:150], link.replace("=v1", "=v0"), f"{link},0"):
+        said(opened(broken).locator(".setclr-panel"), re.escape(f"this is the start. {start}"))
+    plain = opened(link.replace("#", "?embed#"))
+    said(plain.locator(".setclr-panel"), re.escape(kept))
+    expect(plain.locator("header, footer, h1").locator("visible=true")).to_have_count(0)
+    with plain.expect_download() as file:
+        plain.get_by_role("button", name="SVG").click()
+    text = Path(file.value.path()).read_text()
+    assert text.startswith("<svg") and "GroCo" in text and "data:image/png" in text and "var(" not in text
+    for other in ("index.html", "08_one_family.html", "careful/07_support_vectors.html"):
+        assert 'play.html"' in (site / other).read_text()

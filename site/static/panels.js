@@ -3,9 +3,10 @@
 
 import { distance } from "./paint.js";
 import { Front, row } from "./panel.js";
-import { Source, Twin } from "./twin.js";
+import { Source, twinOf } from "./twin.js";
 
 const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
+const BROKEN = "The link is broken, or of another version of this page: this is the start.";
 const AWAY = 1000; // stops that count for a control which would go back to its start
 
 // Answers from an atlas. The name of a state is `at`, joined by commas.
@@ -82,11 +83,13 @@ async function alive(element, number) {
   if (told.twin) told.twin = { ...(await import("./scene.js")), ...(await import(`./${told.twin}.js`)) };
   element.dataset.alive = "true";
   if (told.columns) return row(element, told, address);
-  const source = new (told.twin ? Twin : Atlas)(told);
+  const source = told.twin ? twinOf(told) : new Atlas(told);
   const mine = `#panel-${number}=`;
-  const given = location.hash.startsWith(mine) ? location.hash.slice(mine.length).split(",") : [];
-  const asked = told.start.map((stop, c) => Number(given[c] ?? stop));
-  if (source.has(asked)) source.go(asked);
+  const given = location.hash.startsWith(mine) ? decodeURIComponent(location.hash.slice(mine.length)).split(",") : [];
+  const written = Object.values(told.knobs).map((knob) => knob.written);
+  const asked = told.start.map((stop, c) => (written[c] ? given[c] ?? stop : Number(given[c] ?? stop)));
+  const whole = !given.length || !written.some(Boolean) || (given.length === asked.length && source.has(asked));
+  if (whole && source.has(asked)) source.go(asked);
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
   const panel = new Front(element, told, address, (event, stage) => {
@@ -94,7 +97,10 @@ async function alive(element, number) {
     clearTimeout(noting);
     noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });
+  panel.address = () => new URL(mine + source.at, location.href).href;
+  source.enter?.(panel);
   panel.show(source.shown());
+  if (!whole) panel.sentence.textContent = `${BROKEN} ${panel.sentence.textContent}`;
 }
 
 // A panel wakes when it comes into view, or when the address asks for it.
@@ -107,6 +113,7 @@ const waking = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 for (const element of document.querySelectorAll(".setclr-panel[data-atlas], .setclr-still[data-scenes]")) waking.observe(element);
+document.documentElement.classList.toggle("setclr-embed", location.search === "?embed");
 const asked = panels[location.hash.match(/^#panel-(\d+)=/)?.[1] - 1];
 asked?.closest("details")?.setAttribute("open", "");
 asked?.scrollIntoView();

@@ -1,6 +1,6 @@
 """make bench: what losses, panels and a training step cost, as ratios within one run or as times here.
 
-python tests/tools/bench.py [losses] [panels] [explore] [loop]
+python tests/tools/bench.py [losses] [panels] [frames] [explore] [loop]
 
 All of them without arguments. The last takes a GPU if there is one.
 """
@@ -17,6 +17,7 @@ from setclr import losses
 from setclr.recipes import ImageRecipe
 from setclr_course import costs, panels
 from setclr_course.explore import KNOBS, explore
+from setclr_course.panels.play.rules import RULES
 
 LOSSES = [
     "InfoNCE(0.5)", "LinearAssignment()", "LinearAssignment(0.0, 0.1, 'batch-hard')", "Triplet()",
@@ -75,6 +76,30 @@ def explored() -> None:
             batch.controls[knob].value = value
             taken.append(1e3 * (time.perf_counter() - start))
         print(f"{name:46}{np.median(taken):9.0f}")
+
+
+# What is awaited: 90 frames of the page, the middle of the milliseconds between them.
+FRAMES = """() => new Promise((done) => {
+  const times = [];
+  const tick = (now) => (times.push(now) > 90 ? done(times) : requestAnimationFrame(tick));
+  requestAnimationFrame(tick);
+})"""
+
+
+def frames() -> None:
+    """Frames a second of the playground while 24 points train, in Chromium whose CPU is throttled 4 times."""
+    from in_browser import chromium, opened
+
+    print("\nplayground, 24 points, CPU throttled 4 times   frames a second")
+    with chromium() as browser:
+        for name in RULES:
+            page = opened(browser, panels.playground(loss=name, things=12))
+            page.emulate_media(reduced_motion="no-preference")
+            throttled = {"rate": 4}
+            page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", throttled)
+            page.get_by_role("button", name="▶ train").click()
+            print(f"{name:46}{1000 / np.median(np.diff(page.evaluate(FRAMES))):8.0f}", flush=True)
+            page.close()
 
 
 # Every loss in a step
@@ -136,6 +161,6 @@ def loop() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"losses": ratios, "panels": events, "explore": explored, "loop": loop}
+    parts = {"losses": ratios, "panels": events, "frames": frames, "explore": explored, "loop": loop}
     for part in sys.argv[1:] or parts:
         parts[part]()

@@ -40,6 +40,10 @@ async ([code, told]) => {
 }
 """
 
+IMPORT = """async (code) => {
+  window.module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+}"""
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -97,6 +101,18 @@ CROWDED = """
 def crowded(page: Any) -> list[str]:
     """Letters that are too small, lie on others, or leave the page."""
     return page.evaluate(CROWDED)
+
+
+def differences(one, other, place="") -> list[str]:
+    """Where two scenes differ: numbers by more than 1e-6, anything else at all."""
+    if isinstance(one, int | float) and isinstance(other, int | float) and not isinstance(one, bool):
+        near = abs(one - other) <= 1e-6 * max(1, abs(one)) + 1e-5 * abs(one)
+        return [] if near else [f"{place}: {one} {other}"]
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return [said for key in one for said in differences(one[key], other[key], f"{place}.{key}")]
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
+        return [s for i, (a, b) in enumerate(zip(one, other)) for s in differences(a, b, f"{place}[{i}]")]
+    return [] if one == other else [f"{place}: {one!r} {other!r}"]
 
 
 def state(panel: Panel) -> dict[str, Any]:

@@ -97,7 +97,35 @@ class Options:
         return {"label": self.label, "stops": self.stops, "names": list(self.names)}
 
 
-Knob = Slider | Options
+@dataclass(frozen=True)
+class Written:
+    """A state as text, which moves with what the reader does, and which no control shows."""
+
+    label: str
+    start: str
+    readable: re.Pattern[str]
+    stops: int = 1
+
+    def stop(self, number: int | str) -> str:
+        """The text is its own number; any other is the start's."""
+        return number if isinstance(number, str) else self.start
+
+    def number(self, value: str) -> Any:
+        return value
+
+    def taken(self, name: str, value: Any) -> str:
+        if not isinstance(value, str) or not self.readable.fullmatch(value):
+            raise ValueError(f"{name} must be as a panel wrote it, got {value!r}; copy it anew")
+        return value
+
+    def read(self, value: str) -> str:
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"label": self.label, "stops": 1, "written": self.readable.pattern}
+
+
+Knob = Slider | Options | Written
 slider = Slider
 
 

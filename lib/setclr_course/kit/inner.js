@@ -2,7 +2,11 @@
 export const range = (n) => Array.from({ length: n }, (_, k) => k);
 export const sum = (x) => x.reduce((a, b) => a + b, 0);
 export const sums = (x) => x.map((_, k) => sum(x.slice(0, k + 1))); // from the first on
-export const dot = (x, y) => sum(x.map((value, k) => value * y[k]));
+export function dot(x, y) {
+  let total = 0;
+  for (let k = 0; k < x.length; k += 1) total += x[k] * y[k];
+  return total;
+}
 export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 export const transposed = (table) => table[0].map((_, j) => table.map((row) => row[j]));
 export const unit = (degrees) => [Math.cos, Math.sin].map((way) => way((degrees * Math.PI) / 180));
@@ -23,7 +27,8 @@ export function softmax(x, temperature = 1) {
 // The level above which the parts max(0, x − level) add up to `total`.
 export function level(x, total = 1) {
   const ordered = [...x].sort((a, b) => b - a);
-  return Math.max(...ordered.map((_, k) => (sum(ordered.slice(0, k + 1)) - total) / (k + 1)));
+  let whole = -total;
+  return Math.max(...ordered.map((value, k) => (whole += value) / (k + 1)));
 }
 
 // The point of the simplex nearest to x: what stands above the level.
@@ -34,20 +39,33 @@ export function sparsemax(x) {
 
 export const swapped = (excess) => Math.atan(excess) / Math.PI + 0.5;
 
-// How likely each of x is the largest: the last row of P, where P x is what the odd-even network makes of x.
-export function topProbability(x, beta) {
-  const values = [...x];
-  const P = x.map((_, i) => x.map((_, j) => Number(i === j)));
-  for (let layer = 0; layer < x.length; layer += 1) {
+function mix(v, low, share) {
+  const move = share * (v[low + 1] - v[low]);
+  v[low] += move;
+  v[low + 1] -= move;
+}
+
+// How likely each of x is among the `top` largest: what the last rows of P hold, where P x is what the odd-even network makes of x.
+export function topProbability(x, beta, top = 1) {
+  const [values, swaps] = [[...x], []];
+  x.forEach((_, layer) => {
     for (let low = layer % 2; low < x.length - 1; low += 2) {
-      const q = swapped(beta * (values[low] - values[low + 1]));
-      const mixed = (one, two) => [one + q * (two - one), two + q * (one - two)];
-      [values[low], values[low + 1]] = mixed(values[low], values[low + 1]);
-      const rows = P[low].map((upper, j) => mixed(upper, P[low + 1][j]));
-      [P[low], P[low + 1]] = transposed(rows);
+      const share = swapped(beta * (values[low] - values[low + 1]));
+      swaps.push([low, share]);
+      mix(values, low, share);
     }
-  }
-  return P.at(-1);
+  });
+  const chances = x.map((_, k) => Number(k >= x.length - top));
+  for (const [low, share] of swaps.reverse()) mix(chances, low, share);
+  return chances;
+}
+
+// The slope of a smooth function of some numbers, by each of them.
+export function slopes(of, x, step = 1e-3) {
+  return x.map((_, k) => {
+    const at = (steps) => of(x.map((value, j) => value + (j === k) * steps * step));
+    return (8 * (at(1) - at(-1)) - at(2) + at(-2)) / (12 * step);
+  });
 }
 
 export const scaledRows = (T) => T.map((row) => row.map((share) => share / sum(row)));
@@ -80,13 +98,18 @@ export function spread(places, gap, low = -Infinity, high = Infinity) {
 // x of A x = b by Gauss, for a positive definite A.
 function solved(A, b) {
   const rows = A.map((row, i) => [...row, b[i]]);
-  rows.forEach((_, k) => {
-    rows.forEach((row, i) => {
-      const by = row[k] / rows[k][k];
-      if (i !== k) rows[i] = row.map((value, j) => value - by * rows[k][j]);
-    });
-  });
-  return rows.map((row, k) => row.at(-1) / row[k]);
+  const n = rows.length;
+  for (let k = 0; k < n; k += 1) {
+    for (let i = k + 1; i < n; i += 1) {
+      const by = rows[i][k] / rows[k][k];
+      for (let j = k; j <= n; j += 1) rows[i][j] -= by * rows[k][j];
+    }
+  }
+  for (let k = n - 1; k >= 0; k -= 1) {
+    for (let j = k + 1; j < n; j += 1) rows[k][n] -= rows[k][j] * rows[j][n];
+    rows[k][n] /= rows[k][k];
+  }
+  return rows.map((row) => row[n]);
 }
 
 // The weights of the negatives in the machine of one positive, exactly; the positive is first in the kernel K.
@@ -94,18 +117,70 @@ export function dual(K, C = Infinity, ridge = 0.1) {
   const k = K.slice(1).map((row) => row[0]);
   const delta = k.map((a, i) => k.map((b, j) => K[0][0] + K[i + 1][j + 1] + (i === j) * ridge - a - b));
   const place = k.map(() => "0"); // of each weight: at "0", at "C", or "free"
-  for (;;) {
-    const free = k.map((_, i) => i).filter((i) => place[i] === "free");
+  for (let [fewest, patience] = [Infinity, 3]; ; ) {
+    const free = range(k.length).filter((i) => place[i] === "free");
     const alpha = place.map((at) => (at === "C" && C < Infinity ? C : 0));
     const rest = free.map((i) => 2 - dot(delta[i], alpha));
     solved(free.map((i) => free.map((j) => delta[i][j])), rest).forEach((x, at) => (alpha[free[at]] = x));
     const next = place.map((at, i) => {
-      const slope = dot(delta[i], alpha) - 2;
       if (at === "free") return alpha[i] < 0 ? "0" : alpha[i] > C ? "C" : at;
+      const slope = dot(delta[i], alpha) - 2;
       return (at === "0" ? slope < -1e-12 : slope > 1e-12) ? "free" : at;
     });
-    const wrong = next.findLastIndex((at, i) => at !== place[i]);
-    if (wrong < 0) return alpha;
-    place[wrong] = next[wrong]; // one at a time, always the last: that ends
+    const wrong = range(k.length).filter((i) => next[i] !== place[i]);
+    if (!wrong.length) return alpha;
+    patience = wrong.length < fewest ? 3 : patience - 1;
+    fewest = Math.min(fewest, wrong.length);
+    for (const i of patience >= 0 ? wrong : wrong.slice(-1)) place[i] = next[i]; // one at a time ends, always
   }
+}
+
+// Of a table n × n, the column of each row in its cheapest one-to-one matching: row by row, by the shortest way that makes room
+// (Hungarian method). Row and column 0 stand for nobody.
+export function assignment(cost) {
+  const n = cost.length;
+  const [ofRow, ofColumn, rowOf] = [0, 0, 0].map(() => new Array(n + 1).fill(0));
+  for (let row = 1; row <= n; row += 1) {
+    const [least, before, seen] = [Infinity, 0, false].map((value) => new Array(n + 1).fill(value));
+    let column = 0;
+    rowOf[0] = row;
+    do {
+      seen[column] = true;
+      const now = rowOf[column];
+      let [step, next] = [Infinity, 0];
+      for (let j = 1; j <= n; j += 1) {
+        if (seen[j]) continue;
+        const left = cost[now - 1][j - 1] - ofRow[now] - ofColumn[j];
+        if (left < least[j]) [least[j], before[j]] = [left, column];
+        if (least[j] < step) [step, next] = [least[j], j];
+      }
+      for (let j = 0; j <= n; j += 1) {
+        if (!seen[j]) least[j] -= step;
+        else [ofRow[rowOf[j]], ofColumn[j]] = [ofRow[rowOf[j]] + step, ofColumn[j] - step];
+      }
+      column = next;
+    } while (rowOf[column]);
+    for (; column; column = before[column]) rowOf[column] = rowOf[before[column]];
+  }
+  const found = [];
+  rowOf.slice(1).forEach((row, j) => (found[row - 1] = j));
+  return found;
+}
+
+// Eigenvalues of a small symmetric table, from the least on, and a column of vectors for each (Jacobi's rotations).
+export function eigen(table) {
+  const A = table.map((row) => [...row]);
+  const vectors = A.map((row, i) => row.map((_, j) => Number(i === j)));
+  const off = () => sum(A.flatMap((row, i) => row.filter((_, j) => j !== i).map((x) => x * x)));
+  for (let round = 0; round < 30 && off() > 1e-28; round += 1) {
+    for (const [p, q] of A.flatMap((_, i) => range(i).map((j) => [j, i]))) {
+      const angle = 0.5 * Math.atan2(2 * A[p][q], A[q][q] - A[p][p]);
+      const [c, s] = [Math.cos(angle), Math.sin(angle)];
+      const turn = (row) => ([row[p], row[q]] = [c * row[p] - s * row[q], s * row[p] + c * row[q]]);
+      [...A, ...vectors].forEach(turn);
+      [A[p], A[q]] = transposed(A[p].map((x, k) => [c * x - s * A[q][k], s * x + c * A[q][k]]));
+    }
+  }
+  const order = range(A.length).sort((a, b) => A[a][a] - A[b][b]);
+  return { values: order.map((k) => A[k][k]), vectors: vectors.map((row) => order.map((k) => row[k])) };
 }

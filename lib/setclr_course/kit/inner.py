@@ -36,7 +36,7 @@ def swapped(excess: ArrayLike) -> np.ndarray:
 
 def sort_softly(x: ArrayLike, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """The odd-even network on x (..., n): sorted values and P (..., n, n), values = P x (GroCo, eq. 2)."""
-    x = np.asarray(x, float)
+    x = np.asarray(x) * 1.0  # also of complex numbers, which losses.groco has
     n = x.shape[-1]
     P = np.broadcast_to(np.eye(n), (*x.shape, n))
     both = np.concatenate([x[..., None], P], -1)  # the values, then P: each wire is a row

@@ -2,7 +2,7 @@
 // belongs together, and has the controls below. Whoever opens it answers events (front.py) by what is shown then: a kernel, by
 // `render`, or a page without one (site/static/panels.js).
 import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
-import { Twin } from "./twin.js";
+import { twinOf } from "./twin.js";
 
 const FRAME = 120; // milliseconds from an answer to the next step while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
@@ -73,7 +73,10 @@ class Stage {
 
   show(scene) {
     this.scene = scene;
-    const { places, width, height } = arranged(this.told, this.parent.clientWidth || this.told.size[0], scene.plots);
+    const ways = this.told.layouts?.filter(({ boxes }) => scene.plots.every(({ name }) => name in boxes));
+    const told = ways?.[0] ?? this.told;
+    const { places, width, height } = arranged(told, this.parent.clientWidth || told.size[0], scene.plots);
+    this.plots.splice(scene.plots.length).forEach((plot) => plot.remove());
     Object.assign(this.element.style, { height: `${height}px`, width: `${width}px` });
     scene.plots.forEach((plot, k) => {
       if (!places[plot.name]) return; // a row leaves out some
@@ -208,7 +211,8 @@ function grip(name, { stage, controls, send }) {
   function place() {
     const { label, spot } = stage.handle(name);
     button.hidden = !spot;
-    button.ariaLabel = `${label}: drag it, or press the arrow keys`;
+    const said = `${label}: drag it, or press the arrow keys`;
+    if (button.ariaLabel !== said) button.ariaLabel = said;
     if (spot && !hold) put(button, spot);
   }
   button.addEventListener("pointerdown", (pointer) => {
@@ -308,7 +312,8 @@ function controlsOf({ knobs, in_sight: few }, parent, send) {
 }
 
 // One control below the picture. Its `track` is at its stop, also where names are shown instead; `stepped` moves it on.
-function control({ label, stops, marks, names }, parent, move) {
+function control({ label, stops, marks, names, written }, parent, move) {
+  if (written) return { track: {}, show: () => {} };
   const row = made(names ? "fieldset" : "label", "setclr-control", parent);
   made(names ? "legend" : "span", "setclr-label", row, { textContent: label });
   const shown = names ? new DocumentFragment() : row;
@@ -331,7 +336,7 @@ function control({ label, stops, marks, names }, parent, move) {
     value.textContent = word;
     buttons.forEach((button, k) => (button.ariaPressed = String(k === stop)));
   };
-  return { track, stepped, show };
+  return { row, track, stepped, show };
 }
 
 // The kernel's side is an anywidget model. A panel with a twin answers at once, even while the kernel is busy or far
@@ -368,8 +373,9 @@ function render({ model, el }) {
   show();
   if (told.twin) {
     moduleOf(told.twin).then((module) => {
-      twin = new Twin({ ...told, twin: module });
+      twin = twinOf({ ...told, twin: module });
       twin.follow(answer());
+      twin.enter?.(panel);
     });
   }
   return () => model.off("change:shown", answered);

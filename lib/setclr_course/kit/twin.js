@@ -16,9 +16,10 @@ export class Source {
     return this.shown(event);
   }
 
-  // Of each knob its value, or the words that it reads.
+  // Of each knob its value, or the words that it reads; what is written is its own stop.
   each(what) {
-    return this.names.map((name, c) => this.told.knobs[name][what][this.at[c]]);
+    const own = (c) => (what === "values" ? this.at[c] : "");
+    return this.names.map((name, c) => (this.told.knobs[name].written ? own(c) : this.told.knobs[name][what][this.at[c]]));
   }
 
   shown(event = "") {
@@ -30,7 +31,8 @@ export class Twin extends Source {
   kernel = { stops: [] }; // what a kernel has shown: its controls may lie between two stops
 
   has(at) {
-    return this.names.every((name, c) => at[c] in this.told.knobs[name].values);
+    const fits = ({ written, values }, stop) => (written ? RegExp(`^(${written})$`).test(stop) : stop in values);
+    return this.names.every((name, c) => fits(this.told.knobs[name], at[c]));
   }
 
   go(at) {
@@ -66,13 +68,15 @@ export class Twin extends Source {
   }
 
   set(stops) {
-    this.go(this.names.map((name, c) => stops[name] ?? this.at[c]));
+    const told = ({ written, values }, stop) => (written && typeof stop === "number" ? values[stop] : stop);
+    this.go(this.names.map((name, c) => told(this.told.knobs[name], stops[name] ?? this.at[c])));
   }
 
   // These controls to the stops nearest to these values.
   put(values) {
     const stop = ([name, value]) => {
-      const { values: all } = this.told.knobs[name];
+      const { values: all, written } = this.told.knobs[name];
+      if (written) return [name, value];
       const far = all.map((one) => (typeof value === "string" ? Number(one !== value) : Math.abs(one - value)));
       return [name, far.indexOf(Math.min(...far))];
     };
@@ -92,3 +96,6 @@ export class Twin extends Source {
     this.put(Object.fromEntries(moves.map((name, k) => [name, found[k]])));
   }
 }
+
+// The twin of a panel, or what its own code makes of it.
+export const twinOf = (told) => new (told.twin.extended?.(Twin) ?? Twin)(told);

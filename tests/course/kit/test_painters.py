@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from in_browser import OPEN, chromium, crowded, opened, state
+from in_browser import IMPORT, OPEN, chromium, crowded, differences, opened, state
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -144,9 +144,6 @@ def test_plots_have_the_height_that_they_need_and_titles_end_where_they_do(brows
     page.close()
 
 
-IMPORT = """async (code) => {
-  window.module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
-}"""
 # The scenes painted over one another, against each painted alone: those that differ.
 OVER = """(scenes) => {
   const { Frame, paint, svg } = window.module;
@@ -187,18 +184,6 @@ ANSWERED = """([told, events]) => {
 }"""
 
 
-def differences(one, other, place="") -> list[str]:
-    """Where two scenes differ: numbers by more than 1e-6, anything else at all."""
-    if isinstance(one, int | float) and isinstance(other, int | float) and not isinstance(one, bool):
-        near = abs(one - other) <= 1e-6 * max(1, abs(one)) + 1e-5 * abs(one)
-        return [] if near else [f"{place}: {one} {other}"]
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return [said for key in one for said in differences(one[key], other[key], f"{place}.{key}")]
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
-        return [s for i, (a, b) in enumerate(zip(one, other)) for s in differences(a, b, f"{place}[{i}]")]
-    return [] if one == other else [f"{place}: {one!r} {other!r}"]
-
-
 def some_event(panel: Panel, by: random.Random, kind: str) -> dict:
     """All controls set, a button pressed, or a handle dragged, also out of its plot."""
     if kind == "set":
@@ -216,7 +201,9 @@ def test_a_twin_answers_whatever_the_reader_does_as_the_panel_does(browser, name
     panel, by, page = getattr(panels, name)(), random.Random(0), browser.new_page()
     told, known = panel.atlas().told, panel.pictures.keys()
     page.evaluate(IMPORT, told_of_twin(panel)["twin"] + (FOLDER / "twin.js").read_text())
-    for _ in range(STATES // 100):
+    for _ in range(
+        STATES // (1000 if name == "playground" else 100)
+    ):  # whose losses have a test of their own
         events, mine = [], []
         for kind in ["set", "drag", "set", "press"] * 25:
             events.append(some_event(panel, by, kind))

@@ -1,5 +1,5 @@
 """Panels of pages 02, 04, 08 and 09: assignments, linear and quadratic, and all losses side by side, are the
-library's; so are shares, pushes and training on a circle and a sphere."""
+library's; so are shares, pushes and training on a circle."""
 
 import itertools
 from functools import cache
@@ -29,9 +29,8 @@ from setclr_course.panels.assignments import pair_curves, pairings, things, who_
 from setclr_course.panels.family import anchor_list as lists
 from setclr_course.panels.family import next_move
 from setclr_course.panels.family import one_idea as idea
-from setclr_course.panels.family import sphere as ball
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, draw_batch
-from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
+from setclr_course.panels.family.plane import CONTROLS, N, control
 from setclr_course.panels.family.trap_pushes import LONGEST, REST
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
@@ -40,7 +39,7 @@ from setclr_course.panels.trained import matching_rates
 from setclr_course.teach.asked import exercise
 from setclr_course.teach.computed import greedy
 
-# Every loss in numpy is the library's, and so are shares, pushes and training on a circle and a sphere.
+# Every loss in numpy is the library's, and so are shares, pushes and training on a circle.
 
 
 made = cache(lambda name: getattr(panels, name)())
@@ -52,7 +51,7 @@ def on_the_circle(angles: torch.Tensor) -> torch.Tensor:
     return torch.stack([angles.deg2rad().cos(), angles.deg2rad().sin()], dim=-1).view(2, -1, 2)
 
 
-BATCH, TRAP, IDEA = (on_the_circle(torch.tensor(x.ravel() * 1.0)) for x in (ANGLES, TRAP_ANGLES, idea.ANGLES))
+BATCH, IDEA = (on_the_circle(torch.tensor(x.ravel() * 1.0)) for x in (ANGLES, idea.ANGLES))
 
 
 def shares(loss, z: torch.Tensor) -> torch.Tensor:
@@ -115,13 +114,10 @@ def test_all_but_the_regulariser_have_a_matrix():
 
 @pytest.mark.parametrize("softness", [0.0316, 10])
 def test_tables_are_the_assignments_of_the_losses(softness):
-    one, six, family = (made(name) for name in ("one_idea", "side_by_side", "family_matrices"))
+    one, family = made("one_idea"), made("family_matrices")
     for way, name in idea.WAYS.items():
         share = one.solve(one.values | {"way": way, "softness": softness}).share
         np.testing.assert_allclose(share, shares(FAMILY[name].at(softness), IDEA), atol=1e-9)
-    now = six.solve(six.values | {"smoothing": softness})
-    for name, loss in SIX.items():
-        np.testing.assert_allclose(now.shares[name], shares(loss.at(softness), TRAP), atol=1e-9)
     matrices = family.solve(family.values | {"smoothing": softness})
     for name in MATRICES:
         np.testing.assert_allclose(matrices[name], FAMILY[name].at(softness).assignment(BATCH), atol=1e-9)
@@ -180,37 +176,6 @@ def test_arrows_lead_downhill_and_are_as_long_as_the_gradient_says(smoothing):
         way = x * (v - y) - y * (u - x)  # to the left where positive
         np.testing.assert_allclose(np.sign(way) * np.hypot(u - x, v - y), LONGEST * share, atol=2e-4)
     assert ("LinearAssignment is at rest" in panel.alt) == (smoothing == 0.01)
-
-
-# The sphere
-
-
-def test_the_sphere_is_trained_by_gradient_descent_and_partners_meet():
-    for name in ("SparseCLR", "GroCo", "IOT"):
-        z = ball.trained(name, 3)
-        downhill = slope(SIX[name].at(ball.SMOOTHING), z)
-        z = z - ball.RATE * downhill / np.linalg.norm(downhill, axis=-1).max()
-        expected = z / np.linalg.norm(z, axis=-1, keepdims=True)
-        np.testing.assert_allclose(ball.trained(name, 4), expected, atol=1e-8)
-    panel = made("sphere")
-    for name in panel.knobs["loss"].names:
-        seen = panel.seen(panel.values | {"loss": name, "step": ball.STEPS})
-        assert f"by {name}: 6 of 6 photographs find" in seen.sentence
-
-
-@pytest.mark.parametrize(("turn", "tilt"), [(30, -50), (64, 80)])
-def test_the_sphere_follows_its_handle_and_no_point_moves_on_it(turn, tilt):
-    panel = panels.sphere(turn=turn, tilt=tilt)
-    R, seen = ball.rotation(panel.values), panel.solve(panel.values).seen
-    np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(panel.handles["sphere"].point, R[:2, 2], atol=1e-5)
-    assert np.linalg.det(R) > 0 and ball.turned_to(*R[:2, 2]) == pytest.approx([turn, tilt])
-    still = made("sphere").solve(made("sphere").values).seen
-    np.testing.assert_allclose(seen[0] @ seen[1].T, still[0] @ still[1].T, atol=1e-12)
-    drag(panel, "sphere", 0.5, -0.5)
-    np.testing.assert_allclose(panel.handles["sphere"].point, [0.5, -0.5], atol=0.02)
-    drag(panel, "sphere", 9, 9)
-    assert (panel.values["turn"], panel.values["tilt"]) == (ball.END, ball.END)
 
 
 # The list of an anchor

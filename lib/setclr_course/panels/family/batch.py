@@ -37,7 +37,8 @@ class Member(NamedTuple):
     def solved(self, z: np.ndarray, smoothing: float) -> losses.Answer:
         """Of views z (2, N, E) on the unit sphere."""
         x = z.reshape(-1, z.shape[-1])
-        return self.formula(x @ x.T, self.parameter(smoothing))
+        S = x @ x.T
+        return self.formula(S, losses.partners(S), self.parameter(smoothing))
 
     def at(self, smoothing: float) -> Any:
         """The library's loss, which needs torch."""

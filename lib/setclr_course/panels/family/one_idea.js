@@ -1,16 +1,16 @@
 // one_idea.py a second time, so that it moves without a kernel; a test holds the two to each other.
 import { fixed, general, NAMES, PAIRS, PLACES } from "./scene.js";
 import { sum, unit } from "./inner.js";
-import { cosines, forces, groco, infoNce, iotBoth, mmcl } from "./losses.js";
+import { cosines, forces, groco, infoNce, iotBoth, mmcl, PAIRED } from "./losses.js";
 import { angleAt, circleHandle, control, drawPlane, drawTable, pair, POINTS, rowShares, whole } from "./plane.js";
 
 const STEP = (0.16 * 180) / Math.PI; // the farthest that a point turns in one
 const USUAL = 0.4; // the softness in training
 const WAYS = {
-  softmax: (S, softness) => infoNce(S, 0.5 * softness),
-  sort: (S, softness) => groco(S, 1 / softness, 4),
-  transport: (S, softness) => iotBoth(S, 0.5 * softness, 8),
-  "support vectors": (S, softness) => mmcl(S, softness),
+  softmax: (S, softness) => infoNce(S, PAIRED, 0.5 * softness),
+  sort: (S, softness) => groco(S, PAIRED, 1 / softness, 4),
+  transport: (S, softness) => iotBoth(S, PAIRED, 0.5 * softness, 8),
+  "support vectors": (S, softness) => mmcl(S, PAIRED, softness),
 };
 const FINDINGS = {
   softmax: "each ● shares itself out among the ■",

@@ -65,7 +65,7 @@ class molecule_matching(Panel):
         if values["loss"] == "assignment":
             return Matched(views, np.eye(N)[assignment(-S[:N, N:])])
         loss, *parameters = LOSSES[values["loss"]]
-        given = loss(S, *parameters).shares[:N, N:]
+        given = loss(S, losses.partners(S), *parameters).shares[:N, N:]
         if values["loss"] == "GroCo":  # its network, where the positive comes last, would favour it in a tie
             given = evened(given, S[:N, N:].round(9))
         return Matched(views, given / given.sum(1, keepdims=True).clip(1e-12))

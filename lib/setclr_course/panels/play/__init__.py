@@ -1,0 +1,1 @@
+"""The playground: a set of points, two losses, and training that one looks at."""
