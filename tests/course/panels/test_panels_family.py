@@ -30,7 +30,7 @@ from setclr_course.panels.family import anchor_list as lists
 from setclr_course.panels.family import next_move
 from setclr_course.panels.family import one_idea as idea
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, SIX, draw_batch
-from setclr_course.panels.family.plane import CONTROLS, N, control
+from setclr_course.panels.family.plane import CONTROLS, TRAP_ANGLES, N, control
 from setclr_course.panels.family.trap_pushes import LONGEST, REST
 from setclr_course.panels.sets.descent import BETAS, RATE, path
 from setclr_course.panels.sets.two_lists import ORDERS, moved
