@@ -21,10 +21,9 @@ from setclr_course.kit.inner import assignment, tv_l1
 from setclr_course.kit.palette import GREEN, PURPLE
 from setclr_course.panels.clips import clip_strips, moving_camera, nearest_clips, video_column
 from setclr_course.panels.graphs import drawn, molecule_matching
-from setclr_course.panels.trained import feature_maps, film, found_again, likeness, normal_map
+from setclr_course.panels.trained import feature_maps, film, found_again, likeness
 from setclr_course.panels.trained.class_confusions import confusions, favourite
 from setclr_course.papers import moving
-from setclr_course.papers.normals import angular_errors
 from setclr_course.search.statistics import paired
 
 # The panels of notebooks 10 and 13: films, maps, confusions and lists of trained features.
@@ -88,23 +87,6 @@ def test_what_was_found_is_framed_if_it_is_of_the_same_photograph():
         values = {**panel.values, "photograph": photograph, "patch": patch}
         assert panel.solve(values).pair[0] == 5 * photograph + patch
         assert len(marks(panel.seen(values), "sheet", "boxes")) == framed
-
-
-# Normals
-
-
-def test_the_point_says_how_far_off_it_is_and_where_nothing_is_known():
-    maps, read = normal_map.made_up(16)
-    maps.valid[0, :, :4] = False
-    panel = panels.normal_map(maps, read, features="much noise", right=9, down=13)
-    angles = torch.full((16, 16), torch.nan, dtype=torch.float64)
-    angles[maps.valid[0]] = angular_errors(read["much noise"], maps)
-    found = [[panel.solve({**panel.values, "right": x, "down": y}) for x in range(16)] for y in range(16)]
-    np.testing.assert_array_equal(found, angles)
-    assert f"at column 9, row 13 off by {angles[13, 9]:.0f} degrees." in panel.alt
-    assert "row 13 the true direction is not known." in panel.seen({**panel.values, "right": 2}).sentence
-    with pytest.raises(ValueError, match="predicted must have the true normals' shape"):
-        panels.normal_map(maps, {"small": read["much noise"][:, :, :8]})
 
 
 # A film of a training
