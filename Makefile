@@ -11,6 +11,8 @@ IP ?= 127.0.0.1
 CPU ?=
 ROOM := $(if $(CPU),2500000,8000000)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+# Photographs that are chosen together have more than the 10 MB that a message may have otherwise.
+LARGE := --ServerApp.tornado_settings='{"websocket_max_message_size": 1000000000}'
 AT_ONCE := --ServerApp.kernel_websocket_connection_class=setclr_course.at_once.AtOnce
 
 .DEFAULT_GOAL := help
@@ -39,7 +41,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 lab: $(READY) ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab --ip $(IP) --ServerApp.root_dir=. $(AT_ONCE) $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
+	$(BIN)/jupyter lab --ip $(IP) --ServerApp.root_dir=. $(AT_ONCE) $(LARGE) $(AS_ROOT) $(LAB_OPTIONS) $(NOTEBOOK)
 
 test: $(READY) ## lint, check types, test the library, run every notebook with small parameters and its sliders
 	$(BIN)/ruff check

@@ -36,7 +36,8 @@ GREY, CLEAR = "#767676", "rgba(0,0,0,0)"  # this grey can be read on white and o
 LOOK: dict[str, Any] = dict(paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, font_color=GREY, title_x=0)
 LOOK |= dict(template="none", uirevision="stays", width=380, height=340, margin=dict(l=40, r=10, t=40, b=30))
 LOOK |= dict(showlegend=False, yaxis_autorange="reversed", yaxis_scaleanchor="x")
-SCALES = ("Cividis", "Cividis", "RdBu")  # of two losses, and of their difference
+# Of two losses, and of their difference.
+MAPS = [dict(colorscale=x, hoverinfo="z", zhoverformat=".3f") for x in ("Cividis", "Cividis", "RdBu")]
 
 
 def explore(z: Any, images: Any = None, labels: Any = None, keys: Any = None, **of_run: Any) -> "Explorer":
@@ -123,7 +124,7 @@ class Explorer:
         self.names = [f"image {i} {word}".rstrip() for i, word in enumerate(words or [""] * N)]
         self.losses: dict[str, Any] = {name: parse(name) for name in LOSSES}
         self.said, self.pointed = widgets.HTML(), widgets.HTML("Point at a cell or at a point.")
-        self.figures = [FigureWidget(Heatmap(colorscale=scale, hoverinfo="z"), LOOK) for scale in SCALES]
+        self.figures = [FigureWidget(Heatmap(**how), LOOK) for how in MAPS]
         self.figures += [FigureWidget([Scatter3d(mode="markers"), Scatter3d(mode="lines")], LOOK)]
         for figure in self.figures:
             figure.data[0].on_hover(self._hovered)
