@@ -18,7 +18,7 @@ from setclr_course.teach.cards import card
 
 A_MINUTE = 200  # words
 SAID = re.compile(r"(\*\*To[\s>]+read\*\*[\s>]+)(\d+)([\s>]+minutes)")
-TOTAL = re.compile(r"(00\s+to\s+16,\s+take\s+)(\d+)(\s+hours)")
+TOTAL = re.compile(r"(00\s+to\s+\d+,\s+take\s+)(\d+)(\s+hours)")
 TEACHING = ROOT / "TEACHING.md"
 
 
