@@ -23,7 +23,7 @@ import gc, json
 from setclr_course.kit.panel import Panel
 
 panels = [thing for thing in gc.get_objects() if issubclass(type(thing), Panel)]
-for panel in [one for one in panels if type(one).__name__ != "playground"]:  # its knobs belong to one loss each
+for panel in [one for one in panels if type(one).__name__ != "playground"]:  # whose knobs are of one loss
     in_sight = panel.to_json()["in_sight"]
     for place, (name, control) in enumerate(panel.controls.items()):
         knob = control.knob
