@@ -568,8 +568,9 @@ def test_the_playgrounds_address_keeps_what_was_made_and_a_broken_one_says_so(op
     expect(page).to_have_url(re.compile(r":2~1:"))
     link = page.url.removeprefix(f"{address}/")
     said(opened(link).locator(".setclr-panel"), re.escape(kept))
-    for broken in (link[:150], link.replace("=v1", "=v0"), f"{link},0"):
-        said(opened(broken).locator(".setclr-panel"), re.escape(f"this is the start. {start}"))
+    fewer = "#".join([part.replace(".", "", k) for k, part in enumerate(link.split("#"))])  # one place less
+    for broken in (link[:150], link.replace("=v1", "=v0"), f"{link},0", fewer):
+        said(opened(broken).locator(".setclr-panel"), re.escape(start) + ".*this is the start")
     plain = opened(link.replace("#", "?embed#"))
     said(plain.locator(".setclr-panel"), re.escape(kept))
     expect(plain.locator("header, footer, h1").locator("visible=true")).to_have_count(0)

@@ -6,7 +6,7 @@ import { Front, row } from "./panel.js";
 import { Source, twinOf } from "./twin.js";
 
 const NEAREST = "This page has no picture of that combination, JupyterLab has: shown is the nearest one that it has.";
-const BROKEN = "The link is broken, or of another version of this page: this is the start.";
+const BROKEN = " (The link is broken, or of another version of this page: this is the start.)";
 const AWAY = 1000; // stops that count for a control which would go back to its start
 
 // Answers from an atlas. The name of a state is `at`, joined by commas.
@@ -86,10 +86,9 @@ async function alive(element, number) {
   const source = told.twin ? twinOf(told) : new Atlas(told);
   const mine = `#panel-${number}=`;
   const given = location.hash.startsWith(mine) ? decodeURIComponent(location.hash.slice(mine.length)).split(",") : [];
-  const written = Object.values(told.knobs).map((knob) => knob.written);
-  const asked = told.start.map((stop, c) => (written[c] ? given[c] ?? stop : Number(given[c] ?? stop)));
-  const whole = !given.length || !written.some(Boolean) || (given.length === asked.length && source.has(asked));
-  if (whole && source.has(asked)) source.go(asked);
+  const asked = told.start.map((stop, c) => (typeof stop === "string" ? given[c] ?? stop : Number(given[c] ?? stop)));
+  const whole = source.has(asked) && !(told.start.some((stop) => typeof stop === "string") && given.length % asked.length);
+  if (whole) source.go(asked);
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
   let noting = 0; // browsers refuse an address that changes with every event of a drag
   const panel = new Front(element, told, address, (event, stage) => {
@@ -100,7 +99,7 @@ async function alive(element, number) {
   panel.address = () => new URL(mine + source.at, location.href).href;
   source.enter?.(panel);
   panel.show(source.shown());
-  if (!whole) panel.sentence.textContent = `${BROKEN} ${panel.sentence.textContent}`;
+  if (!whole) panel.sentence.textContent += BROKEN;
 }
 
 // A panel wakes when it comes into view, or when the address asks for it.

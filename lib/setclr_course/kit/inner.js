@@ -27,8 +27,8 @@ export function softmax(x, temperature = 1) {
 // The level above which the parts max(0, x − level) add up to `total`.
 export function level(x, total = 1) {
   const ordered = [...x].sort((a, b) => b - a);
-  let whole = -total;
-  return Math.max(...ordered.map((value, k) => (whole += value) / (k + 1)));
+  let whole = 0;
+  return Math.max(...ordered.map((value, k) => ((whole += value) - total) / (k + 1)));
 }
 
 // The point of the simplex nearest to x: what stands above the level.

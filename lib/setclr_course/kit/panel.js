@@ -199,6 +199,7 @@ export class Front {
     if (this.stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
     Object.values(this.controls).forEach((one, k) => one.show(stops[k], words[k]));
     this.play();
+    this.after?.();
   }
 }
 

@@ -59,8 +59,8 @@ def some_state(name: str, by: np.random.Generator) -> dict:
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     knobs = {one: knob.stop(int(by.integers(knob.stops))) for one, knob in panels.playground.knobs.items()}
     labels = by.permutation(n) % by.integers(2, n + 1)
-    return {"x": x.reshape(-1, E).tolist(), "views": int(views), "labels": labels.tolist(),
-            "knobs": knobs | {"loss": name, "qare": float(by.choice([0, 0.5]))}}  # fmt: skip
+    knobs |= {"loss": name, "qare": float(by.choice([0, 0.5]))}
+    return {"x": x.reshape(-1, E).tolist(), "views": int(views), "labels": labels.tolist(), "knobs": knobs}
 
 
 def by_the_library(given: dict, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -46,12 +46,8 @@ def called(view: int, thing: int, of: dict) -> str:
 
 def classes(of: dict) -> np.ndarray:
     """(n,): photographs of one thing have one label, dots that of their class."""
-    n = of["things"]
-    kinds = n if of["set"] == "photographs" else int(of["set"][0])
-    labels = np.arange(n) % kinds
-    if of["same"] == "yes":
-        labels[-1] = 0
-    return labels
+    kinds, same = of["things"] if of["set"] == "photographs" else int(of["set"][0]), of["same"] == "yes"
+    return np.array([*(np.arange(of["things"] - same) % kinds), *([0] * same)])
 
 
 def rotation(of: dict) -> np.ndarray:

@@ -81,8 +81,7 @@ export function cardsOf(twin, front) {
   function look() {
     if (played?.done(twin.facts())) done.add(played);
     write(summary, `challenges: ${done.size} of ${CARDS.length} done`);
-    const state = done.has(played) ? " ✓ Done." : "";
-    write(told, played ? `${played.name}. ${played.text}${state}` : "Choose one: it sets the stage.");
+    write(told, played ? `${played.text}${done.has(played) ? " ✓ Done." : ""}` : "Choose one: it sets the stage.");
     buttons.forEach((button, k) => {
       write(button, `${done.has(CARDS[k]) ? "✓ " : ""}${CARDS[k].name}`);
       button.ariaPressed = String(CARDS[k] === played);

@@ -104,8 +104,8 @@ class playground(Panel):
                 name = board.called(view, thing, of)
                 way = Circle(radius=board.RADII[view]) if of["surface"] == "circle" else "plane"
                 how: dict = {"to": partial(moved, found, of, place, x[place]), "step": 0.03, "along": way}
-                label = name + ", second loss" * number
-                signs[view].handle(f"{place} {number}", spot, "points", label=label, **how)
+                how["label"] = name + ", second loss" * number
+                signs[view].handle(f"{place} {number}", spot, "points", **how)
                 page.link(name, signs[view][thing], lit=[cells[place]])
         board.draw_curve(page, found, [of["loss"] for of, *_ in sides])
 

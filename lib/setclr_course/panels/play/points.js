@@ -45,10 +45,17 @@ export function fresh(begun) {
   return { begun, now: [begun, begun], pinned: begun.map(() => false), steps: 0, every: 1, curves: none(), speed: none() };
 }
 
+// Whether a text is of this set, with as many places.
+export function sound({ points, ...values }) {
+  const [, key, ...parts] = points.split(":");
+  const whole = parts.slice(0, 3).every((part) => !part || part.split(".").length === values.things * values.views);
+  return key === undefined || (key === keyOf(values) && whole);
+}
+
 // The points that a text keeps, as unit vectors; those of the start where it keeps those of another set.
 export function opened(values) {
   const [, ...parts] = values.points.split(":");
-  if (parts[0] !== keyOf(values)) return fresh(started(values).map(vector));
+  if (!parts.length || !sound(values)) return fresh(started(values).map(vector));
   const begun = placesOf(parts[1].replaceAll("p", ""));
   const now = parts.slice(2, 4).map((part) => (part ? placesOf(part) : begun).map(vector));
   const [steps, every] = parts[4].split("~").map(Number);

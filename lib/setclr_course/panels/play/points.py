@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 VERSION = "v1"
+OF_SET = ("set", "things", "views", "scatter", "surface", "same", "draw")  # of the controls
 WHOLE = 36000  # hundredths of a degree
 
 
@@ -26,8 +27,7 @@ class Points(NamedTuple):
 
 def key_of(values: Mapping[str, Any]) -> str:
     """The set that the points are of, from the controls."""
-    names = ("set", "things", "views", "scatter", "surface", "same", "draw")
-    return "~".join(str(values[name]).replace(" ", "") for name in names)
+    return "~".join(str(values[name]).replace(" ", "") for name in OF_SET)
 
 
 def hundredths(degrees: np.ndarray) -> np.ndarray:
@@ -68,9 +68,8 @@ def read(text: str, values: Mapping[str, Any]) -> Points:
     one, two = (places_of(part) if part else begun for part in parts[2:4])
     steps, every = map(int, parts[4].split("~"))
     first, second = ([int(x) for x in part.split(".") if x] for part in parts[5:])
-    return Points(
-        begun, (one, two), np.char.endswith(parts[1].split("."), "p"), steps, every, (first, second)
-    )
+    pinned = np.char.endswith(parts[1].split("."), "p")
+    return Points(begun, (one, two), pinned, steps, every, (first, second))
 
 
 def places_of(part: str) -> np.ndarray:
@@ -78,15 +77,11 @@ def places_of(part: str) -> np.ndarray:
 
 
 def written(points: Points, values: Mapping[str, Any]) -> str:
-    begun, one, two = (places_as_text(x) for x in (points.begun, *points.now))
-    pins = ".".join(place + "p" * bool(pin) for place, pin in zip(begun.split("."), points.pinned))
+    told = [["~".join(map(str, place)) for place in x.tolist()] for x in (points.begun, *points.now)]
+    pins = ".".join(place + "p" * bool(pin) for place, pin in zip(told[0], points.pinned))
     curves = (".".join(map(str, curve)) for curve in points.curves)
-    places = (place if place != begun else "" for place in (one, two))
+    places = ("" if one == told[0] else ".".join(one) for one in told[1:])
     return ":".join([VERSION, key_of(values), pins, *places, f"{points.steps}~{points.every}", *curves])
-
-
-def places_as_text(x: np.ndarray) -> str:
-    return ".".join("~".join(map(str, place)) for place in x.tolist())
 
 
 def vectors(places: np.ndarray) -> np.ndarray:

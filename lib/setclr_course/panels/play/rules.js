@@ -45,13 +45,9 @@ export function look(x, of, v) {
     const whole = Math.max(sum(row), 1e-12);
     return row.map((share) => Math.round((share / whole) * 1e9) / 1e9);
   });
-  let { value } = answer;
-  let downhill = gradient(answer, x);
-  if (v.qare) {
-    const spread = qare(x, of.own);
-    value += v.qare * spread.value;
-    downhill = downhill.map((one, a) => one.map((part, k) => part + v.qare * spread.gradient[a][k]));
-  }
+  const spread = qare(x, of.own);
+  const value = answer.value + v.qare * spread.value;
+  const downhill = gradient(answer, x).map((one, a) => one.map((part, k) => part + v.qare * spread.gradient[a][k]));
   const { near, far, things, views } = of.own;
   const most = (row, those) => those.reduce((best, b) => Math.max(best, row[b]), -Infinity);
   const first = S.filter((row, a) => most(row, near[a]) > most(row, far[a]) + 1e-9).length;

@@ -57,8 +57,8 @@ def seen(x: np.ndarray, labels: np.ndarray, views: int, v: Mapping[str, Any]) ->
     shares = answer.shares / answer.shares.sum(1, keepdims=True).clip(1e-12)
     nearest = np.where(true == 1, S, -np.inf).max(1)
     others = np.where(true + np.eye(len(S)) == 0, S, -np.inf).max(1)
-    apart = S.reshape(views, n, views, n).diagonal(0, 0, 2)[~np.eye(n, dtype=bool)]
     first = int((nearest > others + 1e-9).sum())
+    apart = S.reshape(views, n, views, n).diagonal(0, 0, 2)[~np.eye(n, dtype=bool)]
     align, uniform = max(0.0, 2 - 2 * S[true == 1].mean()), np.log(np.exp(4 * apart - 4).mean(0)).mean()
     downhill = gradient(answer, x) + v["qare"] * gradient(spread, x)
     value = answer.value + v["qare"] * spread.value

@@ -4,7 +4,7 @@ import { Page } from "./scene.js";
 import { drawAll, KNOBS, sidesOf } from "./picture.js";
 import { cardsOf, opening } from "./cards.js";
 import { keepers } from "./keep.js";
-import { anew, afresh, OF_SET, opened, started, vector, VERSION, written } from "./points.js";
+import { anew, afresh, OF_SET, opened, sound, started, vector, VERSION, written } from "./points.js";
 import { RULES, stepped } from "./rules.js";
 
 const AT_ONCE = 20; // steps a click where less motion is wanted
@@ -36,6 +36,12 @@ export const playing = (Twin) => class Playground extends Twin {
     this.sides ??= sidesOf(this.values(), this.points());
     const drawn = (page, values) => drawAll(page, values, this.points(), this.sides);
     return (this.now ??= new Page(this.told).seen(drawn, this.values()));
+  }
+
+  // Of a text also whether it is of this set.
+  has(at) {
+    const value = (name, c) => [name, this.told.knobs[name].values[at[c]] ?? at[c]];
+    return super.has(at) && sound(Object.fromEntries(this.names.map(value)));
   }
 
   // What training has done, as text.
@@ -75,13 +81,8 @@ export const playing = (Twin) => class Playground extends Twin {
   // All that is seen of it in the browser.
   enter(front) {
     this.front = front;
-    const { show } = Object.getPrototypeOf(front);
-    front.show = (shown) => {
-      show.call(front, shown);
-      this.tidy();
-    };
     const still = front.dragged;
-    front.dragged = () => this.running || still();
+    Object.assign(front, { after: () => this.tidy(), dragged: () => this.running || still() });
     front.stage.element.addEventListener("focusin", ({ target }) => {
       this.chosen = Number.parseInt(target.dataset.name, 10);
     });
