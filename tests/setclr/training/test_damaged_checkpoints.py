@@ -56,7 +56,7 @@ def test_the_checksum_misses_no_field_and_what_is_whole_goes_on(stopped, tmp_pat
         with pytest.raises(ValueError, match=f"{tmp_path}.*{words}"):
             load_run(tmp_path)
     torch.save({key: x for key, x in kept.items() if key != CHECKSUM}, tmp_path / CHECKPOINT)
-    with pytest.raises(ValueError, match="by one of the first versions; take a whole one, or start again"):
+    with pytest.raises(ValueError, match="by one of the first versions; take a whole one, or remove it"):
         train(recipe, tmp_path)
     first = load_run(tmp_path)
     torch.save(kept, tmp_path / CHECKPOINT)

@@ -12,7 +12,7 @@ from setclr_course.panels.family import plane
 from setclr_course.panels.family.batch import FAMILY, SIX, Member
 
 RULES = {
-    "only pull": Member("", 0, 0, lambda S, _: losses.Answer(S, -losses.partners(S) / len(S)), "pull"),
+    "only pull": Member("", 0, 0, lambda S, true, _: losses.Answer(S, -true / len(S)), "pull"),
     "InfoNCE": FAMILY["InfoNCE"]._replace(paper=1.0),
     "matching": FAMILY["LinearAssignment"]._replace(paper=0.01),
     "SparseCLR": FAMILY["SparseCLR"]._replace(symbol="margin"),
