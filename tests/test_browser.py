@@ -174,7 +174,7 @@ def test_a_slider_moved_by_keyboard_changes_the_picture(page, lab, notebook):
         asked.locator(".setclr-panel, img").first.wait_for()  # the picture opens
     panel = page.locator(".setclr-panel").first
     panel.scroll_into_view_if_needed()
-    stage, sentence = panel.locator(".setclr-stage"), panel.locator("p[aria-live]")
+    stage, sentence = panel.locator(".setclr-stage"), panel.locator(".setclr-sentence")
     said, drawn = sentence.text_content(), stage.inner_html()
 
     panel.locator("input[type=range]").first.focus()
