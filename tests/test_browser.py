@@ -189,9 +189,12 @@ def test_a_slider_moved_by_keyboard_changes_the_picture(page, lab, notebook):
 
 
 def readouts(panel) -> list[str]:
-    """What the controls of a panel say, those that are folded too."""
+    """What the controls of a panel say, those that are folded too; the playground's places stand in none."""
     pressed = panel.locator(".setclr-choice[aria-pressed=true]").all_text_contents()
-    return panel.locator(".setclr-value").all_text_contents() + pressed
+    said = panel.locator(".setclr-value").all_text_contents() + pressed
+    plays = panel.locator(".setclr-said").count()  # below its challenges
+    places = panel.locator(".setclr-handle").evaluate_all("all => all.map((one) => one.style.transform)")
+    return said + (places if plays else [])
 
 
 @pytest.mark.parametrize("name", TOUCHABLE)
