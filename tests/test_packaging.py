@@ -172,7 +172,7 @@ def test_the_tables_of_what_losses_take_are_made_from_them():
 PACKAGES = ("setclr", "lightly", "solo", "pytorch_metric_learning", "open_clip")  # of LIBRARIES
 
 
-@pytest.mark.parametrize("library, package", zip(LIBRARIES, PACKAGES))
+@pytest.mark.parametrize("library, package", [*zip(LIBRARIES, PACKAGES)])
 def test_the_table_beside_other_libraries_has_names_that_are_there(library, package):
     pytest.importorskip(package)
     for names in FEATURES.values():
