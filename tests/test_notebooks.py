@@ -11,6 +11,7 @@ import pytest
 import reading_time
 import yaml
 from notebook_tools import FOLDER, name_of, notebooks
+from pictures import grey_level
 
 from setclr_course.teach.asked import content, pages
 
@@ -63,6 +64,8 @@ RUNS = [*PATH, *(pytest.param(path, marks=pytest.mark.careful) for path in [*CAR
 def small(path, folder) -> dict:
     """The parameters with which a page runs quickly."""
     fast = PARAMETERS.get(name_of(path), {})
+    for i in range(fast.get("photographs") == "TEMPORARY" and 8):
+        grey_level(folder / f"{i}.png", 30 * i)
     return {key: str(folder) if value == "TEMPORARY" else value for key, value in fast.items()}
 
 
