@@ -43,9 +43,8 @@ def svm_held_out(features: Tensor, labels: Tensor, held: Tensor, held_labels: Te
     check_features("labels", labels, features=features, held=held)
     smallest = int(labels.unique(return_counts=True)[1].min())
     if smallest < FITS:
-        raise ValueError(
-            f"labels must have {FITS} of each class or more, got a class of {smallest}; add some"
-        )
+        wanted = f"labels must have {FITS} of each class or more"
+        raise ValueError(f"{wanted}, got a class of {smallest}; add some")
     return 100 * float(searched().fit(*arrays(features, labels)).score(*arrays(held, held_labels)))
 
 

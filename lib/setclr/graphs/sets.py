@@ -213,9 +213,8 @@ def tu_graphs(folder: Path, name: str) -> list[Data]:
     wrong = (edges != torch.stack([a, b])).any(0) | (of[a] != of[b])
     if wrong.any():
         edge = ", ".join(str(node + 1) for node in edges[:, wrong][:, 0].tolist())
-        raise ValueError(
-            f"{name}_A.txt has the edge {edge}; it must join two of the nodes 1 to {n} of a graph"
-        )
+        wanted = f"it must join two of the nodes 1 to {n} of a graph"
+        raise ValueError(f"{name}_A.txt has the edge {edge}; {wanted}")
     if (folder / f"{name}_node_labels.txt").exists():
         kinds = numbers("node_labels", 0)
         if len(kinds) != n:

@@ -277,10 +277,8 @@ def _check_cost(cost: Tensor) -> None:
     for what, dim in (("row", -1), ("column", -2)):
         alone = (cost == torch.inf).all(dim)
         if alone.any():
-            raise ValueError(
-                f"cost must leave every {what} a pair of finite cost, got only +inf in {what} "
-                f"{alone.nonzero()[0].tolist()}; its mass could go nowhere"
-            )
+            got = f"only +inf in {what} {alone.nonzero()[0].tolist()}; its mass could go nowhere"
+            raise ValueError(f"cost must leave every {what} a pair of finite cost, got {got}")
 
 
 def _log_marginal(name: str, mass: Tensor | None, size: int, cost: Tensor) -> Tensor:

@@ -222,9 +222,8 @@ class SetLoss(Objective):
 
     def check(self) -> None:
         if self.key_gradient and self.stop_gradient:
-            raise ValueError(
-                "key_gradient must be False with stop_gradient=True, which holds candidates constant"
-            )
+            why = "which holds candidates constant"
+            raise ValueError(f"key_gradient must be False with stop_gradient=True, {why}")
 
     def batch(self, z: Tensor, **extra: Any) -> Batch:
         """The checked batch: unit vectors, and who is whose positive."""
@@ -248,9 +247,8 @@ class SetLoss(Objective):
 
     def values(self, batch: Batch) -> Tensor:
         """Each anchor's value, (M,) or (V, N); their mean is the loss."""
-        raise ValueError(
-            f"reduction must be 'mean' and weight None for {self}, which has no value for each anchor"
-        )
+        why = "which has no value for each anchor"
+        raise ValueError(f"reduction must be 'mean' and weight None for {self}, {why}")
 
     def solution(self, batch: Batch) -> Tensor:
         """The assignment (M, U·C + Q)."""

@@ -98,10 +98,9 @@ def _learnt(name: str, value: Any, kind: type[Learnable]) -> Learnable:
 
 def _temperature(name: str, value: Any, hint: str) -> Temperature:
     if isinstance(value, Tensor):
-        raise ValueError(
-            f"{name} must be a number or learnable(0.07), got a tensor of shape {tuple(value.shape)}; "
-            "x.item() is a number, and learnable(x.item()) is learnt"
-        )
+        remedy = "x.item() is a number, and learnable(x.item()) is learnt"
+        got = f"a tensor of shape {tuple(value.shape)}"
+        raise ValueError(f"{name} must be a number or learnable(0.07), got {got}; {remedy}")
     return value if isinstance(value, Learnable) else setting(name, value, above=0, hint=hint)
 
 

@@ -106,14 +106,11 @@ class IOT(SetLoss):
         if batch.memory is None:
             return batch
         if batch.positive is not None:
-            raise ValueError(
-                "labels and positives must be None for IOT with memory: it forbids pairs of different images"
-            )
+            why = "IOT with memory forbids pairs of different images"
+            raise ValueError(f"labels and positives must be None: {why}")
         if self.reads_values:
-            raise ValueError(
-                "iterations must be a number with memory, got None: a converged coupling gives each in-batch "
-                "column, which holds the positive alone, its prescribed mass, so the loss would be constant"
-            )
+            why = "a converged coupling gives each positive, alone in its column, a mass that is constant"
+            raise ValueError(f"iterations must be a number with memory, got None: {why}")
         return batch._replace(pool="memory")  # pairs of different images of the batch are forbidden
 
     def solved(self, batch: Batch) -> tuple[Table, Tensor]:

@@ -85,9 +85,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.batch % self.images_per_class:
-            raise ValueError(
-                f"batch must be a multiple of images_per_class={self.images_per_class}, got {self.batch}"
-            )
+            wanted = f"a multiple of images_per_class={self.images_per_class}"
+            raise ValueError(f"batch must be {wanted}, got {self.batch}")
         loss_schedule.check(self.parsed_loss, self.loss_schedule)
         losses.check_labels(self.parsed_loss, self.labels)
         self._check_loss()

@@ -6,11 +6,13 @@ loss. Batch statistics and decisions are common to all processes.
 
 import gc
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
@@ -59,12 +61,36 @@ def joined(device: str | None = None) -> Iterator[str | None]:
     if on_gpu:
         device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(minutes=30))
+    backend, timeout = "nccl" if on_gpu else "gloo", timedelta(minutes=30)
+    dist.init_process_group(backend, timeout=timeout, **_meeting_place(timeout))
     try:
         yield device
     finally:
         gc.collect()  # a DistributedDataParallel that outlives its group can abort the interpreter at exit
         dist.destroy_process_group()
+
+
+def _meeting_place(timeout: timedelta) -> dict[str, Any]:
+    """How init_process_group finds the other processes: in torchrun's store, by a name drawn for these alone.
+
+    torchrun keeps one store while it restarts the processes, with the addresses of those that died, which a
+    new process may take for those of its peers (https://github.com/pytorch/pytorch/issues/135712). So each
+    process asks with a word of its own, and the first answers until it hears that all have the name.
+    """
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return {}
+    me, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store, name = dist.TCPStore(*address, is_master=False, timeout=timeout), uuid4().hex
+    if me:
+        store.set(f"asks/{me}", word := uuid4().hex)
+        name = store.get(word).decode()
+        store.set(f"{name}/{me}", "")
+    for other in range(1, 1 if me else size):
+        while not store.check([f"{name}/{other}"]):
+            store.set(store.get(f"asks/{other}").decode(), name)  # a dead process may have asked
+            time.sleep(0.01)
+    return {"store": dist.PrefixStore(name, store), "rank": me, "world_size": size}
 
 
 def from_first(make: Callable[[], Value]) -> Value:
