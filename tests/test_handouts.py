@@ -1,4 +1,4 @@
-"""What is made of the pages to hand out: decks of slides, and the exercises as otter-grader's assignments."""
+"""What is made to hand out: decks of slides, the lab sheet, the exercises as otter-grader's assignments."""
 
 import itertools
 import json
@@ -13,9 +13,12 @@ from notebook_tools import ROOT, notebooks
 from playwright.sync_api import expect
 from test_site import served
 
+from setclr_course import panels
 from setclr_course.kit.panel import Panel
+from setclr_course.teach.asked import exercise
 
 sys.path.insert(0, str(ROOT / "site"))
+import builder
 import grading
 import slides
 
@@ -39,29 +42,63 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
     assert [cell.metadata.slideshow.slide_type for cell in cells].count("notes") > 5
 
 
+def numbers(text):
+    return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+
+def test_what_the_lab_sheet_expects_is_what_the_pages_say():
+    """Each number is in a panel's sentence at these stops or where it stands, an exercise or a page."""
+    sheet = slides.LAB.read_text()
+    for answer in slides.EXPECTED.findall(sheet):
+        where, _, said = answer.replace("\n", " ").partition(": ")
+        if shown := re.search(r"`(.*)` \*(.*)\* (.*)", where):
+            panel = eval(shown[1], {"panels": panels})
+            row = panel.row(shown[2], map(float, shown[3].split(", ")))
+            heard = [shown[3], str(panel.values), *(column.sentence for column in row.columns)]
+        elif asked := re.search(r"Exercise (.*)", where):
+            heard = [f"{exercise(asked[1]).right:.2f} {exercise(asked[1]).right}"]
+        else:
+            pages = [page for page in notebooks() if page.name[:2] in numbers(where)]
+            cells = [cell for page in pages for cell in nbformat.read(page, 4).cells]
+            outputs = [output for cell in cells for output in cell.get("outputs", [])]
+            heard = [out.get("text", "") + str(out.get("data", {}).get("text/plain")) for out in outputs]
+        assert numbers(said) <= numbers(" ".join(heard)), answer
+    assert f"{sum(map(int, re.findall('([0-9]+) minutes?[)]', sheet)))} minutes in all" in sheet
+    assert "Expected" not in (handed := slides.sheet(sheet, False)) and "0.84" not in handed
+
+
+FITS = "(slide) => slide.scrollHeight <= slide.clientHeight + 1"
+
+
 @pytest.mark.browser
-def test_a_deck_opens_and_goes_on(tmp_path):
-    slides.write([FIRST], tmp_path, tmp_path)
+def test_decks_open_and_go_on_and_keep_the_slide(tmp_path, monkeypatch):
+    """That of a page whose panels are alive, and the lecture, where those of other pages are pictures."""
+    monkeypatch.setattr(slides, "SITE", tmp_path / "site")
+    builder.made(FIRST, tmp_path, tmp_path / "site")
+    slides.write([FIRST], tmp_path / "slides", tmp_path)
     wrong = []
     with served(tmp_path) as address, chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 720})
+        page.set_default_timeout(100_000)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
-        page.goto(address)  # which lists the decks
-        page.get_by_role("link", name="Five numbers").click()
-        expect(page.locator("section.present h1")).to_have_text(re.compile("Five numbers"), timeout=100_000)
-        page.keyboard.press("ArrowRight")
-        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
-        page.wait_for_url("**#/1")
-        page.reload()
-        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
-        slide = page.locator("section.present").last
-        while page.locator(".navigate-right.enabled").count():
-            page.keyboard.press("ArrowRight")
-            assert slide.inner_text().strip()
-            assert slide.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), slide.inner_text()
-        expect(slide.locator("h2")).to_have_text("What we saw")
+        slide, forward = page.locator("section.present").last, page.locator(".navigate-right.enabled")
+        for name in ("Five numbers", "The lecture of 90 minutes"):
+            page.goto(f"{address}/slides/")  # which lists the decks
+            page.get_by_role("link", name=name).click()
+            slide.locator("h1").wait_for()
+            for number in itertools.takewhile(lambda _: forward.count(), itertools.count(1)):
+                page.keyboard.press("ArrowRight")
+                assert slide.inner_text().strip()
+                for panel in slide.locator("[data-atlas*='/01']").all():
+                    page.wait_for_url(f"**#/{number}")
+                    panel.locator("input[type=range]").first.press("Home")
+                    page.wait_for_timeout(400)  # on a page of the site the address then says where it stands
+                    page.reload()
+                    panel.locator(".setclr-stage").wait_for()
+                page.wait_for_function(FITS, arg=slide.element_handle())
+            expect(slide.locator("h2")).to_have_text("What we saw")
     assert not wrong
 
 
