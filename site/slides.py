@@ -19,8 +19,8 @@ from pathlib import Path
 import nbformat
 from builder import SITE, WORK, from_npm, latest
 from course import FOLDER, HERE, ROOT, chosen, notebooks
+from lab_sheet import sheets
 from nbconvert import SlidesExporter
-from nbconvert.filters import markdown2html
 from nbformat.v4 import new_markdown_cell, new_notebook
 from sources import SHOWN, within
 from sphinxcontrib.katex import katex_version
@@ -40,16 +40,9 @@ LISTED = """<!DOCTYPE html>
 {}
 </ol></body></html>
 """  # the decks of the pages, by their titles
-SHEET = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>SetCLR, lab sheet</title><link rel="icon" href="beside/favicon.svg">
-<link rel="stylesheet" href="beside/sheet.css">
-<body>{}</body></html>
-"""
 LINES = 16  # of code that a slide holds
-LECTURE, LAB = HERE / "deck" / "lecture.md", HERE / "text" / "lab_sheet.md"
+LECTURE = HERE / "deck" / "lecture.md"
 TAKEN = re.compile(r"\{(question|panel|code) (\d\d)(.*)\}")  # a line of the lecture that shows this of a page
-EXPECTED = re.compile(r"<details><summary>Expected</summary>\n(.*?)</details>\n", re.S)
 BESIDE = re.compile(r'<section class="setclr-(first|beside)">(.*?)</section>', re.S)
 
 
@@ -166,19 +159,6 @@ def lecture(text: str, page_of: Callable[[str], nbformat.NotebookNode]) -> nbfor
     return new_notebook(cells=cells)
 
 
-def sheet(text: str, answers: bool) -> str:
-    """The lab sheet as a page to print: with what a teacher expects, or with room for what students find."""
-    title, _, tasks = text.partition("# ")[2].partition("\n")
-    head, kept = (
-        '<p class="names">Names:</p>\n\n<p class="names">The course is at:</p>',
-        '<p class="room"></p>\n',
-    )
-    if answers:
-        head, kept = "With what a teacher expects.", r'<div class="expected">\n\1</div>\n'
-    tasks = re.sub(r"\]\((\w+)\.(?:ipynb|md)", r"](../site/\1.html", EXPECTED.sub(kept, tasks))
-    return SHEET.format(markdown2html(f"# {title}\n\n{head}\n{tasks}"))
-
-
 def beside(target: Path) -> None:
     """What the decks load, in a folder of their own."""
     npm = WORK / "npm"
@@ -231,9 +211,9 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
     save("lecture", lecture(text, lambda number: nbformat.read(used[number], as_version=4)))
     lack = [number for number, source in used.items() if source.is_relative_to(FOLDER)]
     print(f"{out / 'lecture.html'}{still.format(' '.join(lack)) if lack else ''}")
-    for answers in ("", "_answers"):
-        (out / f"lab_sheet{answers}.html").write_text(sheet(LAB.read_text(), bool(answers)))
-        print(out / f"lab_sheet{answers}.html")
+    for name, text in sheets().items():
+        (out / name).write_text(text)
+        print(out / name)
     (out / "index.html").write_text(LISTED.format("\n".join(listed)))
 
 

@@ -31,7 +31,7 @@ FOLDED = {"setup", "parameters"}  # tags of cells whose source is hidden
 PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
           "pyproject.toml", "constraints.txt", "Dockerfile", ".dockerignore", "LICENSE",
           "LICENSE-TEXT")  # fmt: skip
-NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*", "solutions", "pictures")
 PACK = """# SetCLR, the course
 
 You need make and Python 3.11 or newer. In this folder, type
@@ -175,14 +175,9 @@ def student(target: Path = BUILD / "student") -> None:
     (target / "Makefile").write_text("\n\n".join(kept))
     seal(target / "lib/setclr_course/teach")
     (target / "README.md").write_text(PACK)
-    pages = {source: target / source.relative_to(ROOT) for source in [*notebooks(), *notebooks("careful")]}
-    for handed in pages.values():
-        handed.parent.mkdir(parents=True, exist_ok=True)
-        handed.touch()  # a link to it is alive, whichever page comes first
-    for text in FOLDER.glob("*.md"):
-        shutil.copy(text, target / FOLDER.name)
-    for source, handed in pages.items():
-        page = nbformat.read(source, as_version=4)
+    shutil.copytree(FOLDER, target / FOLDER.name, ignore=NOT_PACKED)
+    for handed in (target / FOLDER.name).rglob("*.ipynb"):
+        page = nbformat.read(handed, as_version=4)
         for cell in page.cells:
             if cell.cell_type == "code":
                 cell.outputs = []
@@ -208,7 +203,6 @@ def without_dead_links(text: str, folder: Path) -> str:
 def keep_row(notebook, path: Path) -> None:
     """The first row of three pictures as a file: the README shows that of the first notebook."""
     row = next(cell for cell in notebook.cells if ".row(" in cell.source)
-    path.parent.mkdir(exist_ok=True)
     path.write_bytes(base64.b64decode(row.outputs[0].data["image/png"]))
 
 
