@@ -23,10 +23,10 @@ OPEN = """Open this page
 in [Colab](https://colab.research.google.com/github/{0}/blob/HEAD/notebooks/{1}.ipynb) or
 [Binder](https://mybinder.org/v2/gh/{0}/HEAD?labpath=notebooks/{1}.ipynb). In Colab, run this first:
 
-```python
+```text
 !git clone https://github.com/{0} setclr && pip install -q "./setclr[lab]"
-%cd setclr/notebooks
-import sys; sys.path.insert(0, "../lib")
+%cd /content/setclr/notebooks/{2}
+import sys; sys.path.insert(0, "/content/setclr/lib")
 ```
 """
 
@@ -56,7 +56,8 @@ def llms(pages: Path) -> str:
 def links(name: str, urls: Mapping[str, str]) -> str:
     """What leads to a notebook in Colab and Binder; "" where no address is GitHub's."""
     found = filter(None, map(ON_GITHUB.fullmatch, urls.values()))
-    return next((OPEN.format(one[1], name) for one in found), "")
+    folder = name.rpartition("/")[0]
+    return next((OPEN.format(one[1], name, folder) for one in found), "")
 
 
 def abroad(pages: Path, out: Path) -> None:

@@ -36,9 +36,9 @@ LISTED = """<!DOCTYPE html>
 <body style="margin: 3rem auto; max-width: 40rem"><h1>Slides</h1>
 <p><a href="lecture.html">The lecture of 90 minutes</a> (<a href="lecture.html?print-pdf">to print</a>), its
 <a href="lab_sheet.html">lab sheet</a> for students, and <a href="lab_sheet_answers.html">with answers</a></p>
-<ol start="0">
+<ul>
 {}
-</ol></body></html>
+</ul></body></html>
 """  # the decks of the pages, by their titles
 LINES = 16  # of code that a slide holds
 LECTURE = HERE / "deck" / "lecture.md"
