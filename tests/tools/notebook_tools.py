@@ -21,6 +21,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
+from ipykernel.ipkernel import IPythonKernel
 from nbconvert import HTMLExporter
 
 TOOLS = Path(__file__).resolve().parent
@@ -43,6 +44,10 @@ a GPU 2 GB do: on Linux `make lab CPU=URL`, with the index of CPU builds that py
 `make lab CPU=1`. Press *Run*, *Run All Cells*, and drag a point. Your changes stay in this folder. The
 solutions are with your lecturer.
 """  # what students read first
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {what: told for what, told in IPythonKernel.language_info.items() if what != "version"},
+}  # of a notebook, as JupyterLab writes it when it is opened (at_once.py)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -89,10 +94,7 @@ def hidden_errors(notebook) -> list[str]:
 
 def strip(notebook):
     """Leave source, tags and pictures: no widget state or views, no counts, no metadata of who ran it."""
-    notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
+    notebook.metadata = copy.deepcopy(METADATA)
     for cell in notebook.cells:
         tags = [t for t in cell.metadata.get("tags", []) if t != "injected-parameters"]
         cell.metadata = {"tags": tags} if tags else {}
