@@ -1,20 +1,25 @@
-"""A deck of slides of every page: `python site/slides.py [PAGE …]` writes build/slides.
+"""Decks of slides, and the lab sheet: `python site/slides.py [PAGE …]` writes build/slides.
 
-A deck has the page's title, what each section begins with, its questions, its pictures, its formulas, its
+A page's deck has its title, what each section begins with, its questions, its pictures, its formulas, its
 short pieces of code and what was seen. A picture stands alone on its slide, after the question that opens it.
 What the page says beside them is in the speaker's notes (press S). Pages that `make site` has run bring their
 panels alive, from the atlas in build/site; of others the stored pictures are shown.
+
+The deck of the lecture is written by hand, deck/lecture.md, and names what it takes from the pages. Beside it
+lies the lecture's lab sheet, once for students and once with what a teacher expects.
 """
 
 import html
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 from builder import SITE, WORK, from_npm, latest
-from course import HERE, ROOT, chosen, notebooks
+from course import FOLDER, HERE, ROOT, chosen, notebooks
+from lab_sheet import sheets
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook
 from sources import SHOWN, within
@@ -29,16 +34,24 @@ LISTED = """<!DOCTYPE html>
 <title>SetCLR, slides</title><link rel="icon" href="beside/favicon.svg">
 <link rel="stylesheet" href="beside/site.css">
 <body style="margin: 3rem auto; max-width: 40rem"><h1>Slides</h1>
-<ol start="0">
+<p><a href="lecture.html">The lecture of 90 minutes</a> (<a href="lecture.html?print-pdf">to print</a>), its
+<a href="lab_sheet.html">lab sheet</a> for students, and <a href="lab_sheet_answers.html">with answers</a></p>
+<ul>
 {}
-</ol></body></html>
-"""  # the decks, by their titles
+</ul></body></html>
+"""  # the decks of the pages, by their titles
 LINES = 16  # of code that a slide holds
+LECTURE = HERE / "deck" / "lecture.md"
+TAKEN = re.compile(r"\{(question|panel|code) (\d\d)(.*)\}")  # a line of the lecture that shows this of a page
 BESIDE = re.compile(r'<section class="setclr-(first|beside)">(.*?)</section>', re.S)
 
 
 def slide(text: str, kind: str = "slide") -> nbformat.NotebookNode:
     return new_markdown_cell(text, metadata={"slideshow": {"slide_type": kind}})
+
+
+def tags_of(cell: nbformat.NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
 
 
 def picture_of(cell: nbformat.NotebookNode) -> str:
@@ -70,9 +83,8 @@ def apart(shown: str) -> list[str]:
 
 def shown_code(cell: nbformat.NotebookNode) -> str:
     """A short piece of code with what it printed, or ""."""
-    tags = cell.metadata.get("tags", [])
     code, printed = cell.source, "".join(output.get("text", "") for output in cell.outputs)
-    if {"setup", "parameters"} & set(tags) or "check(" in code:
+    if {"setup", "parameters"} & tags_of(cell) or "check(" in code:
         return ""
     if len((code + printed).splitlines()) > LINES:
         return ""
@@ -114,6 +126,39 @@ def deck(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return new_notebook(cells=cells)
 
 
+def taken(page: nbformat.NotebookNode, kind: str, named: str) -> list[str]:
+    """What the lecture shows of a page: a question and its pictures, the last of them alone, or the beginning
+    of a piece of code. Raises StopIteration where no cell has it."""
+    cells = [cell for cell in page.cells if cell.cell_type == "code" and "setup" not in tags_of(cell)]
+    cell = next(cell for cell in cells if named in cell.source)
+    if kind == "code":
+        return [fenced(cell.source.split("\n\n")[0], "python")]
+    pieces = apart(picture_of(cell))
+    return pieces if kind == "question" else pieces[-1:]
+
+
+def lecture(text: str, page_of: Callable[[str], nbformat.NotebookNode]) -> nbformat.NotebookNode:
+    """The deck of the lecture. In its text # begins a slide, > what the speaker reads; `page_of` gives the
+    page that has this number."""
+    cells, heading = [], ""
+    for block in text.strip().split("\n\n"):
+        if named := TAKEN.fullmatch(block):
+            kind, number, rest = named.groups()
+            pieces = taken(page_of(number), kind, rest.strip() if kind == "code" else number + rest)
+            if kind != "code":
+                cells += [slide(f"## {heading}\n\n{piece}") for piece in pieces]
+                continue
+            (block,) = pieces
+        if block.startswith("> "):
+            cells.append(slide(re.sub("(?m)^> ", "", block), "notes"))
+        elif block.startswith("#"):
+            heading = block.lstrip("# ")
+            cells.append(slide(block))
+        else:
+            cells[-1].source += f"\n\n{block}"
+    return new_notebook(cells=cells)
+
+
 def beside(target: Path) -> None:
     """What the decks load, in a folder of their own."""
     npm = WORK / "npm"
@@ -130,7 +175,7 @@ def beside(target: Path) -> None:
     for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js"):
         shutil.copy(katex / name, target / "katex")
     for path in (
-        HERE / "deck" / "deck.css",
+        *HERE.glob("deck/*.css"),
         *HERE.glob("static/*"),
         *KIT.glob("*.js"),
         *KIT.parent.glob("panels/*/*.js"),
@@ -146,17 +191,29 @@ def write(pages: list[Path], out: Path, work: Path = WORK) -> None:
     exporter = SlidesExporter(template_name="deck", extra_template_basedirs=[str(HERE)])
     exporter.reveal_url_prefix, exporter.reveal_theme = "beside/reveal", "white"
     exporter.exclude_anchor_links = True
-    listed = []
+
+    def save(name: str, notebook: nbformat.NotebookNode) -> None:
+        notebook.metadata["title"] = name
+        text, _ = exporter.from_notebook_node(notebook)
+        (out / f"{name}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
+
+    listed, still = [], ': its panels are pictures; make site PAGES="{}" first, and they move'
     for page in pages:
         source = latest(page, work, SITE)
         notebook = deck(nbformat.read(source, as_version=4))
         title = notebook.cells[0].source.splitlines()[0].lstrip("# ")
         listed.append(f'<li><a href="{page.stem}.html">{html.escape(title)}</a></li>')
-        notebook.metadata["title"] = page.stem
-        text, _ = exporter.from_notebook_node(notebook)
-        (out / f"{page.stem}.html").write_text(text.replace('="atlas/', '="../site/atlas/'))
-        still = f': its panels are pictures; make site PAGES="{page.name[:2]}" first, and they move'
-        print(f"{out / page.stem}.html{still if source == page else ''}")
+        save(page.stem, notebook)
+        print(f"{out / page.stem}.html{still.format(page.name[:2]) if source == page else ''}")
+    text = LECTURE.read_text()
+    named = {number for _, number, _ in TAKEN.findall(text)}
+    used = {page.name[:2]: latest(page, work, SITE) for page in notebooks() if page.name[:2] in named}
+    save("lecture", lecture(text, lambda number: nbformat.read(used[number], as_version=4)))
+    lack = [number for number, source in used.items() if source.is_relative_to(FOLDER)]
+    print(f"{out / 'lecture.html'}{still.format(' '.join(lack)) if lack else ''}")
+    for name, text in sheets().items():
+        (out / name).write_text(text)
+        print(out / name)
     (out / "index.html").write_text(LISTED.format("\n".join(listed)))
 
 

@@ -151,7 +151,7 @@ def texts(target: Path, first: Path, atlas: Path) -> None:
         (target / path.name).write_text(within(path.read_text()))
     shutil.copytree(FOLDER / "pictures", target / "pictures", dirs_exist_ok=True)
     teaching = (ROOT / "TEACHING.md").read_text().replace("](README.md)", "](course.md)")
-    (target / "teaching.md").write_text(re.sub(r"(\]\(|\]: )notebooks/", r"\1", teaching))
+    (target / "teaching.md").write_text(re.sub(r"(\]\(|\]: )(?:notebooks|site/text)/", r"\1", teaching))
     (target / "api").mkdir(exist_ok=True)
     for package, title in PACKAGES.items():
         whole = f"setclr_course.{package}" if package in OF_COURSE else f"setclr.{package}"

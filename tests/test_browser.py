@@ -14,7 +14,7 @@ import nbformat
 import papermill
 import pytest
 from in_browser import chromium, opened
-from notebook_tools import FOLDER, notebooks
+from notebook_tools import FOLDER, METADATA, notebooks
 from playwright.sync_api import expect
 from sweep import TOUCHABLE
 from test_notebooks import small
@@ -61,10 +61,9 @@ def lab(tmp_path_factory):
             if cell.cell_type == "code":
                 cell.outputs = []
         nbformat.write(notebook, folder / path.name)
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     for name in ALONE:
         cell = nbformat.v4.new_code_cell(f"from setclr_course import panels\n\npanels.{name}()")
-        nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), folder / f"{name}.ipynb")
+        nbformat.write(nbformat.v4.new_notebook(metadata=METADATA, cells=[cell]), folder / f"{name}.ipynb")
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -280,6 +279,13 @@ def test_a_panel_with_a_twin_moves_while_the_kernel_is_busy_and_tells_it_where_i
     assert "C is 0.777" in sentence.text_content()
     assert not page.errors
     page.close()
+
+
+def test_a_page_is_not_changed_by_being_opened(page, lab):
+    """JupyterLab writes into it what the kernel says of its language."""
+    page.goto(lab("pairings"))
+    page.get_by_text(re.compile(r"\| Idle")).first.wait_for()
+    page.wait_for_function("!jupyterapp.shell.currentWidget.context.model.dirty")  # it is while it loads
 
 
 @pytest.mark.parametrize("name", ALONE)

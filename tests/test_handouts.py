@@ -1,4 +1,4 @@
-"""What is made of the pages to hand out: decks of slides, and the exercises as otter-grader's assignments."""
+"""What is made to hand out: decks of slides, the lab sheet, the exercises as otter-grader's assignments."""
 
 import itertools
 import json
@@ -16,7 +16,10 @@ from test_site import served
 from setclr_course.kit.panel import Panel
 
 sys.path.insert(0, str(ROOT / "site"))
+import abroad
+import builder
 import grading
+import lab_sheet
 import slides
 
 ALL = pytest.mark.parametrize("page", notebooks(), ids=lambda path: path.stem)
@@ -39,29 +42,44 @@ def test_a_deck_has_every_picture_and_question_of_its_page(page):
     assert [cell.metadata.slideshow.slide_type for cell in cells].count("notes") > 5
 
 
+def test_the_lab_sheet_expects_what_is_seen_and_students_read_no_answer():
+    text = lab_sheet.TEXT.read_text()
+    assert not lab_sheet.unseen(text) and len(lab_sheet.unseen(text.replace("0.84", "0.83"))) == 1
+    assert f"{sum(map(int, re.findall(r'[(]([0-9]+) minute', text)))} minutes in all" in text
+    assert "0.84" not in lab_sheet.sheet(text, answers=False)
+
+
+FITS = "(slide) => slide.scrollHeight <= slide.clientHeight + 1"
+
+
 @pytest.mark.browser
-def test_a_deck_opens_and_goes_on(tmp_path):
-    slides.write([FIRST], tmp_path, tmp_path)
+def test_decks_open_and_go_on_and_keep_the_slide(tmp_path, monkeypatch):
+    """That of a page whose panels are alive, and the lecture, where those of other pages are pictures."""
+    monkeypatch.setattr(slides, "SITE", tmp_path / "site")
+    builder.made(FIRST, tmp_path, tmp_path / "site")
+    slides.write([FIRST], tmp_path / "slides", tmp_path)
     wrong = []
     with served(tmp_path) as address, chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 720})
+        page.set_default_timeout(100_000)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
         page.on("request", lambda asked: asked.url.startswith((address, "data:")) or wrong.append(asked.url))
-        page.goto(address)  # which lists the decks
-        page.get_by_role("link", name="Five numbers").click()
-        expect(page.locator("section.present h1")).to_have_text(re.compile("Five numbers"), timeout=100_000)
-        page.keyboard.press("ArrowRight")
-        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
-        page.wait_for_url("**#/1")
-        page.reload()
-        expect(page.locator("section.present .setclr-prediction")).to_be_visible(timeout=100_000)
-        slide = page.locator("section.present").last
-        while page.locator(".navigate-right.enabled").count():
-            page.keyboard.press("ArrowRight")
-            assert slide.inner_text().strip()
-            assert slide.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), slide.inner_text()
-        expect(slide.locator("h2")).to_have_text("What we saw")
+        slide, forward = page.locator("section.present").last, page.locator(".navigate-right.enabled")
+        for name in ("Five numbers", "The lecture of 90 minutes"):
+            page.goto(f"{address}/slides/")  # which lists the decks
+            page.get_by_role("link", name=name).click()
+            slide.locator("h1").wait_for()
+            for number in itertools.takewhile(lambda _: forward.count(), itertools.count(1)):
+                page.keyboard.press("ArrowRight")
+                for panel in slide.locator("[data-atlas*='/01']").all():
+                    page.wait_for_url(f"**#/{number}")
+                    panel.locator("input[type=range]").first.press("Home")
+                    page.wait_for_timeout(400)  # on a page of the site the address then says where it stands
+                    page.reload()
+                    panel.locator(".setclr-stage").wait_for()
+                page.wait_for_function(FITS, arg=slide.element_handle())
+            expect(slide.locator("h2")).to_have_text("What we saw")
     assert not wrong
 
 
@@ -91,8 +109,13 @@ def test_a_task_has_the_panel_that_it_speaks_of_or_names_its_page(page):
             else:
                 names: dict = {}
                 exec(cell.source, names)
-                (panel,) = (one for one in names.values() if isinstance(one, Panel))
-                panel.close()
+                assert any(isinstance(one, Panel) for one in names.values())
+
+
+def test_programs_find_a_page_and_readers_github_once_there_is_an_address():
+    assert abroad.told(FIRST) == ("01 · Five numbers", "Does a loss go on pushing what lost long ago?")
+    addresses = {}, {"Repository": "https://github.com/some/body"}
+    assert [abroad.links("01", urls).count("/some/body/") for urls in addresses] == [0, 2]
 
 
 @pytest.mark.careful

@@ -90,11 +90,12 @@ async function alive(element, number) {
   const whole = source.has(asked) && !(told.start.some((stop) => typeof stop === "string") && given.length % asked.length);
   if (whole) source.go(asked);
   const place = () => (source.at.join() === told.start.join() ? location.pathname + location.search : mine + source.at);
-  let noting = 0; // browsers refuse an address that changes with every event of a drag
+  // Browsers refuse an address that changes with every event of a drag; that of a deck names the slide, and stays.
+  let noting = 0;
   const panel = new Front(element, told, address, (event, stage) => {
     panel.show(source.answered(event, stage));
     clearTimeout(noting);
-    noting = setTimeout(() => history.replaceState(null, "", place()), 300);
+    if (!document.querySelector(".reveal")) noting = setTimeout(() => history.replaceState(null, "", place()), 300);
   });
   panel.address = () => new URL(mine + source.at, location.href).href;
   source.enter?.(panel);

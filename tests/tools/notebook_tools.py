@@ -21,6 +21,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
+from ipykernel.ipkernel import IPythonKernel
 from nbconvert import HTMLExporter
 
 TOOLS = Path(__file__).resolve().parent
@@ -31,7 +32,7 @@ FOLDED = {"setup", "parameters"}  # tags of cells whose source is hidden
 PACKED = ("lib", "data/results", "data/checkpoints", "data/README.md", "site/text/training.md", "Makefile",
           "pyproject.toml", "constraints.txt", "Dockerfile", ".dockerignore", "LICENSE",
           "LICENSE-TEXT")  # fmt: skip
-NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+NOT_PACKED = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*", "solutions", "pictures")
 PACK = """# SetCLR, the course
 
 You need make and Python 3.11 or newer. In this folder, type
@@ -43,6 +44,10 @@ a GPU 2 GB do: on Linux `make lab CPU=URL`, with the index of CPU builds that py
 `make lab CPU=1`. Press *Run*, *Run All Cells*, and drag a point. Your changes stay in this folder. The
 solutions are with your lecturer.
 """  # what students read first
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {what: told for what, told in IPythonKernel.language_info.items() if what != "version"},
+}  # of a notebook, as JupyterLab writes it when it is opened (at_once.py)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -89,10 +94,7 @@ def hidden_errors(notebook) -> list[str]:
 
 def strip(notebook):
     """Leave source, tags and pictures: no widget state or views, no counts, no metadata of who ran it."""
-    notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
+    notebook.metadata = copy.deepcopy(METADATA)
     for cell in notebook.cells:
         tags = [t for t in cell.metadata.get("tags", []) if t != "injected-parameters"]
         cell.metadata = {"tags": tags} if tags else {}
@@ -175,14 +177,9 @@ def student(target: Path = BUILD / "student") -> None:
     (target / "Makefile").write_text("\n\n".join(kept))
     seal(target / "lib/setclr_course/teach")
     (target / "README.md").write_text(PACK)
-    pages = {source: target / source.relative_to(ROOT) for source in [*notebooks(), *notebooks("careful")]}
-    for handed in pages.values():
-        handed.parent.mkdir(parents=True, exist_ok=True)
-        handed.touch()  # a link to it is alive, whichever page comes first
-    for text in FOLDER.glob("*.md"):
-        shutil.copy(text, target / FOLDER.name)
-    for source, handed in pages.items():
-        page = nbformat.read(source, as_version=4)
+    shutil.copytree(FOLDER, target / FOLDER.name, ignore=NOT_PACKED)
+    for handed in (target / FOLDER.name).rglob("*.ipynb"):
+        page = nbformat.read(handed, as_version=4)
         for cell in page.cells:
             if cell.cell_type == "code":
                 cell.outputs = []
@@ -208,7 +205,6 @@ def without_dead_links(text: str, folder: Path) -> str:
 def keep_row(notebook, path: Path) -> None:
     """The first row of three pictures as a file: the README shows that of the first notebook."""
     row = next(cell for cell in notebook.cells if ".row(" in cell.source)
-    path.parent.mkdir(exist_ok=True)
     path.write_bytes(base64.b64decode(row.outputs[0].data["image/png"]))
 
 
