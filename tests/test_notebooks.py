@@ -146,7 +146,7 @@ def test_a_page_begins_with_the_thing(path):
     first = next(i for i, cell in enumerate(seen) if cell.cell_type == "code" and PANEL.search(cell.source))
     assert first < 5, "the first panel stands in the fifth visible cell or before"
     box = next(i for i, cell in enumerate(seen) if "**You will learn**" in cell.source)
-    assert words(seen[box + 1 : first]) <= 150
+    assert words(seen[box + 1 : first]) <= 80
 
 
 def test_pages_are_short_and_they_and_the_lecturers_guide_say_how_long_they_take():
