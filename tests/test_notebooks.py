@@ -119,6 +119,9 @@ def test_it_is_saved_small_and_stripped_and_its_links_lead_somewhere(path):
 def test_its_pictures_are_kept_with_a_sentence_each(path):
     outputs = [out for cell in code_cells(read(path)) for out in cell.outputs]
     assert not [out for out in outputs if out.output_type == "error"]
+    for cell in code_cells(read(path)):
+        kinds = [out.output_type for out in cell.outputs]
+        assert ("stream", "stream") not in zip(kinds, kinds[1:]), "what a cell prints stands in one box"
     pictures = [out.data for out in outputs if "image/png" in out.get("data", {})]
     opened = sum("<img" in out.get("data", {}).get("text/html", "") for out in outputs)
     assert len(pictures) + opened >= 2 or path not in PATH

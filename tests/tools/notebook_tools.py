@@ -100,7 +100,7 @@ def strip(notebook):
             cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "code":
             cell.execution_count = None
-            cell.outputs = _joined([kept for kept in map(_shown, cell.outputs) if kept])
+            cell.outputs = joined([kept for kept in map(_shown, cell.outputs) if kept])
     return notebook
 
 
@@ -119,7 +119,7 @@ def _shown(output):
     return output
 
 
-def _joined(outputs: list) -> list:
+def joined(outputs: list) -> list:
     """With what a cell printed in several goes in one box."""
     found: list = []
     for output in outputs:
