@@ -7,6 +7,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
-from notebook_tools import FOLDER, HANGS, chosen, every_notebook, name_of, notebooks  # noqa: E402
+from notebook_tools import FOLDER, HANGS, chosen, every_notebook, joined, name_of, notebooks  # noqa: E402
 
-__all__ = ["FOLDER", "HANGS", "HERE", "ROOT", "chosen", "every_notebook", "name_of", "notebooks"]
+__all__ = ["FOLDER", "HANGS", "HERE", "ROOT", "chosen", "every_notebook", "joined", "name_of", "notebooks"]

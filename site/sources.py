@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import rendering
-from course import FOLDER, HANGS, HERE, ROOT, name_of
+from course import FOLDER, HANGS, HERE, ROOT, joined, name_of
 from nbclient import NotebookClient
 from opening import with_closed
 
@@ -81,7 +81,7 @@ def readable(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
         elif "find_spec" in cell.source:
             continue
         else:
-            cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+            cell.outputs = joined([out for out in cell.outputs if out.get("name") != "stderr"])
             for output in cell.outputs:
                 if "data" in output:
                     output.data = with_closed(output.data)

@@ -119,6 +119,9 @@ def test_it_is_saved_small_and_stripped_and_its_links_lead_somewhere(path):
 def test_its_pictures_are_kept_with_a_sentence_each(path):
     outputs = [out for cell in code_cells(read(path)) for out in cell.outputs]
     assert not [out for out in outputs if out.output_type == "error"]
+    for cell in code_cells(read(path)):
+        kinds = [out.output_type for out in cell.outputs]
+        assert ("stream", "stream") not in zip(kinds, kinds[1:]), "what a cell prints stands in one box"
     pictures = [out.data for out in outputs if "image/png" in out.get("data", {})]
     opened = sum("<img" in out.get("data", {}).get("text/html", "") for out in outputs)
     assert len(pictures) + opened >= 2 or path not in PATH
@@ -146,7 +149,7 @@ def test_a_page_begins_with_the_thing(path):
     first = next(i for i, cell in enumerate(seen) if cell.cell_type == "code" and PANEL.search(cell.source))
     assert first < 5, "the first panel stands in the fifth visible cell or before"
     box = next(i for i, cell in enumerate(seen) if "**You will learn**" in cell.source)
-    assert words(seen[box + 1 : first]) <= 150
+    assert words(seen[box + 1 : first]) <= 80
 
 
 def test_pages_are_short_and_they_and_the_lecturers_guide_say_how_long_they_take():

@@ -102,7 +102,7 @@ def strip(notebook):
             cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "code":
             cell.execution_count = None
-            cell.outputs = [kept for kept in map(_shown, cell.outputs) if kept]
+            cell.outputs = joined([kept for kept in map(_shown, cell.outputs) if kept])
     return notebook
 
 
@@ -119,6 +119,17 @@ def _shown(output):
     if "metadata" in output:
         output.metadata = {k: v for k, v in output.metadata.items() if k == "image/png"}
     return output
+
+
+def joined(outputs: list) -> list:
+    """With what a cell printed in several goes in one box."""
+    found: list = []
+    for output in outputs:
+        if output.output_type == "stream" and found and found[-1].output_type == "stream":
+            found[-1].text += output.text
+        else:
+            found.append(output)
+    return found
 
 
 def to_html(notebook) -> str:
