@@ -22,8 +22,8 @@ from setclr.seeding import seeded
 from setclr.training.progress import spread
 from setclr.views.pixels import grey
 from setclr_course.kit.front import address
-from setclr_course.kit.palette import LINES
-from setclr_course.kit.still import CIVIDIS
+from setclr_course.kit.palette import EMPTY, FULL, LINES
+from setclr_course.kit.still import RAMP
 from setclr_course.kit.tiles import tiles
 
 LOSSES = [f"{name}()" for name in sorted(BY_NAME, key="InfoNCE".__ne__)]  # that one first
@@ -37,7 +37,7 @@ LOOK: dict[str, Any] = dict(paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, font_color=
 LOOK |= dict(template="none", uirevision="stays", width=380, height=340, margin=dict(l=40, r=10, t=40, b=30))
 LOOK |= dict(showlegend=False, yaxis_autorange="reversed", yaxis_scaleanchor="x")
 # Of two losses, and of their difference.
-MAPS = [dict(colorscale=x, hoverinfo="z", zhoverformat=".3f") for x in ("Cividis", "Cividis", "RdBu")]
+MAPS = [dict(colorscale=x, hoverinfo="z", zhoverformat=".3f") for x in ([EMPTY, FULL], [EMPTY, FULL], "RdBu")]
 
 
 def explore(z: Any, images: Any = None, labels: Any = None, keys: Any = None, **of_run: Any) -> "Explorer":
@@ -283,8 +283,8 @@ class Explorer:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         cells = pooled(self.blocks[0], CELLS // 2)[0]
-        shades = (cells / cells.max().clamp(min=1e-12) * (len(CIVIDIS) - 1)).long()
-        still = address((255 * CIVIDIS[shades, :3]).astype(np.uint8))
+        shades = (cells / cells.max().clamp(min=1e-12) * (len(RAMP) - 1)).long()
+        still = address(RAMP[shades])
         img = f'<img src="{still}" alt="whom view 1 takes" width="380" style="image-rendering:pixelated">'
         more = {"text/html": img + self.said.value, "text/plain": repr(self.loss)}
         return {**self.widget._repr_mimebundle_(), **more}, {}

@@ -124,5 +124,5 @@ def told_of_twin(panel: Any) -> dict[str, Any]:
     if not file.exists():
         return {}
     knobs = {name: at_stops(panel, name, range(knob.stops)) for name, knob in panel.knobs.items()}
-    about = {"plots": panel.scene["plots"], "handles": panel.scene["handles"]}
+    about = {"plots": panel.scene["plots"], "handles": panel.scene["handles"], "words": panel.words}
     return {"twin": joined(file), "knobs": knobs, **about}

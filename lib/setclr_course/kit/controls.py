@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from setclr.checks import choice
+from setclr_course.kit.palette import of_loss
 
 
 def minus(said: str) -> str:
@@ -76,6 +77,8 @@ class Options:
     label: str
     names: tuple[str, ...]
     start: str
+    losses: tuple[str, ...] = ()
+    """Whose colours the names have, where they are not called after losses."""
 
     @property
     def stops(self) -> int:
@@ -94,7 +97,8 @@ class Options:
         return value
 
     def to_json(self) -> dict[str, Any]:
-        return {"label": self.label, "stops": self.stops, "names": list(self.names)}
+        colours = [*map(of_loss, self.losses or self.names)]
+        return {"label": self.label, "stops": self.stops, "names": list(self.names), "colours": colours}
 
 
 @dataclass(frozen=True)
@@ -135,9 +139,10 @@ def log_slider(label: str, start: float, low: float, high: float, step: float = 
     return Slider(label, start, low, high, step, marks or {}, log=True)
 
 
-def options(label: str, names: Iterable[str], start: str | None = None) -> Options:
+def options(label: str, names: Iterable[str], start: str | None = None,
+            losses: Iterable[str] = ()) -> Options:  # fmt: skip
     names = tuple(names)
-    return Options(label, names, start or names[0])
+    return Options(label, names, start or names[0], tuple(losses))
 
 
 @dataclass

@@ -4,13 +4,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZES = { small: 11, normal: 13, title: 14 };
-const INK = "#222222";
+const [INK, WHITE] = ["#222222", "#ffffff"];
 const [LINE, WIDE] = [1.25, 0.56]; // from line to line, and the width of a letter, in its size
 const DASHES = { dash: [4, 2], dot: [1, 1.6] };
-const CIVIDIS = // in 40 shades
-  "00224e002758002c6400306f0c34701a386f263d6e2e416d36466c3e4b6c444f6c4b546c51586d575d6d5d616e636670" +
-  "696b716e6f737474757979777f7e788582798c8878928c789892779f9775a59c74aca172b3a670baac6dc0b16ac7b767" +
-  "cfbd62d5c25eddc858e4ce53ebd44bf2da44fbe138fee838";
+const [SHADES, EMPTY, FULL] = [40, "#eef2f7", "#003f87"]; // of the cells of a table
 const SIGNS = { // of radius 1
   "●": "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z",
   "■": "M-.88-.88H.88V.88H-.88Z",
@@ -191,12 +188,12 @@ function cells(group, boxes, { shades, words = [] }) {
   const paths = [];
   boxes.forEach((corners, i) => (paths[shades[i]] = (paths[shades[i]] || "") + box(corners)));
   paths.forEach((d, shade) => {
-    const fill = `#${CIVIDIS.slice(6 * shade, 6 * shade + 6)}`;
+    const fill = `color-mix(in srgb, ${colour(FULL)} ${(100 * shade) / (SHADES - 1)}%, ${colour(EMPTY)})`;
     shape(group, { d }, { fill, edge: fill, width: 0.4 });
   });
   words.forEach((said, i) => {
     const [[x, y], [u, v]] = boxes[i];
-    const how = { size: "small", colour: shades[i] < CIVIDIS.length / 12 ? "white" : "black" };
+    const how = { size: "small", colour: shades[i] > 0.6 * SHADES ? WHITE : INK };
     write(group, said, (x + u) / 2, (y + v) / 2, how);
   });
 }

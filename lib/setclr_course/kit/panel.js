@@ -1,14 +1,16 @@
 // The front end of a panel: it lays out the plots as the page is wide, lets the reader drag the handles in them, lights up what
 // belongs together, and has the controls below. Whoever opens it answers events (front.py) by what is shown then: a kernel, by
 // `render`, or a page without one (site/static/panels.js).
-import { clamp, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
+import { clamp, colour, distance, Frame, onSegment, outlines, paint, svg } from "./paint.js";
 import { twinOf } from "./twin.js";
 
 const FRAME = 120; // milliseconds from an answer to the next step while it plays
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
 const NEAR = 7; // pixels within which the pointer is at a dot or a line
 const REST = 150; // milliseconds without a move after which a kernel is told where the controls of a twin stand
+const [TALL, LEAST] = [0.55, 0.65]; // a picture's height, of the window's, and how much of its size it keeps
 const DROP = 30; // pixels within which a handle finds the place where it snaps
+const NUMBER = /(−?\d+(?:\.\d+)?)/;
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const put = (element, [x, y]) => (element.style.transform = `translate(${x}px, ${y}px)`);
@@ -29,13 +31,20 @@ function nearest({ way: [kind, ...numbers], ends, snap = [], spot, f }, p) {
   return ["x", "y"].map((axis, k) => ([axis, "plane"].includes(kind) ? clamp(p[k], ...limits(axis)) : spot[k]));
 }
 
-// Where the plots lie on a page so wide: as they are made while there is room, else below one another.
-function arranged({ size: [wide, high], boxes }, width, plots) {
-  const [places, share] = [{}, Math.min(1, width / wide)];
-  if (share >= 0.9) {
-    for (const name in boxes) places[name] = boxes[name].map((side) => side * share);
-    return { places, width: wide * share, height: high * share };
-  }
+// Where the plots lie on a page so wide: as they are made while there is room, else below one another; and so high that their
+// controls are seen with them.
+function arranged({ size: [wide, high], boxes, least = LEAST }, width, plots) {
+  const whole = width >= least * wide;
+  const [places, all] = whole ? [{ ...boxes }, high] : stacked(boxes, width, plots);
+  const across = whole ? Math.min(1, width / wide) : 1;
+  const down = Math.max(least, Math.min(1, 1.15 * across, (TALL * innerHeight) / all));
+  for (const name in places) places[name] = places[name].map((side, k) => side * (k % 2 ? down : across));
+  return { places, width: Math.min(width, wide), height: all * down };
+}
+
+// The plots below one another, and how high they are together.
+function stacked(boxes, width, plots) {
+  const places = {};
   let [left, top, tall] = [0, 0, 0];
   for (const name in boxes) {
     const [, , w, h] = boxes[name];
@@ -49,7 +58,7 @@ function arranged({ size: [wide, high], boxes }, width, plots) {
     places[name] = [left, top, grown, height];
     [left, tall] = [left + grown + 12, Math.max(tall, height)];
   }
-  return { places, width, height: top + tall };
+  return [places, top + tall];
 }
 
 // A scene on the way from one to another: places in between where both have the same marks, else the other.
@@ -73,9 +82,11 @@ class Stage {
 
   show(scene) {
     this.scene = scene;
-    const ways = this.told.layouts?.filter(({ boxes }) => scene.plots.every(({ name }) => name in boxes));
-    const told = ways?.[0] ?? this.told;
-    const { places, width, height } = arranged(told, this.parent.clientWidth || told.size[0], scene.plots);
+    const told = this.told.layouts?.find(({ boxes }) => scene.plots.every(({ name }) => name in boxes)) ?? this.told;
+    const room = this.told.play ? 36 : 0; // beside the titles, for the button that plays
+    const least = room + (told.least ?? LEAST) * told.size[0]; // where it is narrower, plots stand below one another
+    this.parent.style.flexBasis = `${this.parent.parentElement.clientWidth < least ? least / 2 : least}px`;
+    const { places, width, height } = arranged(told, (this.parent.clientWidth || told.size[0]) - room, scene.plots);
     this.plots.splice(scene.plots.length).forEach((plot) => plot.remove());
     Object.assign(this.element.style, { height: `${height}px`, width: `${width}px` });
     scene.plots.forEach((plot, k) => {
@@ -158,10 +169,11 @@ export class Front {
     el.replaceChildren();
     const parent = made("div", "setclr-scene", el, { onkeydown: (key) => key.stopPropagation() });
     parent.dataset.lmSuppressShortcuts = "true"; // JupyterLab and slides take the arrow keys otherwise
-    this.stage = new Stage(parent, told, address, () => this.place());
     this.sentence = made("p", "setclr-sentence", parent, { ariaLive: "polite" });
-    this.controls = controlsOf(told, parent, this.send);
-    this.bar = made("div", "setclr-bar", parent);
+    this.stage = new Stage(made("div", "setclr-view", parent), told, address, () => this.place());
+    const side = made("div", "setclr-side", parent);
+    this.controls = controlsOf(told, side, this.send);
+    this.bar = made("div", "setclr-bar", side);
     this.lightsOut = lights(this);
     this.play = told.play ? player(told.play, told.knobs[told.play].label, this) : () => {};
     for (const [label, why] of Object.entries(told.buttons)) this.press(label, why, () => this.send({ button: label }));
@@ -179,8 +191,8 @@ export class Front {
 
   dragged = () => Object.values(this.grips).some((one) => one.held());
 
-  press = (textContent, title, onclick) =>
-    made("button", "setclr-press", this.bar, { type: "button", textContent, title, onclick });
+  press = (textContent, title, onclick, parent = this.bar) =>
+    made("button", "setclr-press", parent, { type: "button", textContent, title, onclick });
 
   // What is sent before its forerunner is answered waits in the model, the last of it (ipywidgets does so): nothing
   // lags behind.
@@ -193,7 +205,8 @@ export class Front {
   show({ scene, sentence, failed, event, stops, words }) {
     this.stage.glide(scene, this.dragged);
     this.lightsOut();
-    this.sentence.textContent = sentence;
+    this.sentence.replaceChildren(...inked(sentence, scene));
+    this.sentence.style.minHeight = `${this.sentence.offsetHeight}px`; // so that the picture stays where it is
     this.sentence.classList.toggle("setclr-failed", failed);
     if (event === `${this.view}:${this.sent}`) this.stage.element.ariaBusy = "false";
     if (this.stage.element.ariaBusy === "true") return; // the reader has moved the controls on since
@@ -201,6 +214,18 @@ export class Front {
     this.play();
     this.after?.();
   }
+}
+
+// A sentence in pieces, its numbers in the colours in which they stand in the picture.
+function inked(sentence, { plots }) {
+  const inks = {};
+  for (const { said = [], colour: ink } of plots.flatMap(({ marks }) => marks)) {
+    said.forEach((words, k) => words.split(NUMBER).forEach((one) => (inks[one] = [ink].flat()[k] ?? ink)));
+  }
+  return sentence.split(NUMBER).map((textContent, k) => {
+    const style = textContent.length > 2 && inks[textContent] !== "#ffffff" ? `color: ${colour(inks[textContent])}` : "";
+    return k % 2 ? Object.assign(document.createElement("b"), { textContent, style }) : textContent;
+  });
 }
 
 // A handle of a panel: a button where its point is, which the pointer drags and the arrow keys move.
@@ -274,7 +299,7 @@ function lights({ stage, send, dragged }) {
   for (const kind of ["pointermove", "pointerdown"]) stage.element.addEventListener(kind, pointed);
   stage.element.addEventListener("pointerleave", out);
   stage.element.addEventListener("click", (pointer) => {
-    const found = pointer.target.closest(".setclr-handle") ? null : stage.found(stage.at(pointer));
+    const found = pointer.target.closest("button") ? null : stage.found(stage.at(pointer));
     if (found && Object.keys(found.sets).length) send({ set: found.sets });
   });
   return out;
@@ -282,17 +307,18 @@ function lights({ stage, send, dragged }) {
 
 // The button that plays a slider: a step after each answer; one step a click where the reader wants less motion.
 // Returns what goes on after an answer, if it plays; told `false`, it stops.
-function player(name, label, { controls, send, press }) {
+function player(name, label, { controls, send, press, stage }) {
   const { track, stepped } = controls[name];
   let [playing, later] = [false, 0];
-  const button = press("", "", () => (playing ? goOn(false) : step()));
+  const button = press("", label, () => (playing ? goOn(false) : step()), stage.element);
   function step() {
     playing = true;
     send({ set: { [name]: stepped(track.value === track.max ? -track.max : 1) } });
   }
   function goOn(on = playing) {
     playing = on && !still() && track.value !== track.max;
-    button.textContent = `${playing ? "❚❚" : "▶"} ${label}`;
+    button.textContent = playing ? "❚❚" : "▶";
+    button.ariaLabel = `${button.textContent} ${label}`;
     clearTimeout(later);
     if (playing) later = setTimeout(step, FRAME);
   }
@@ -300,12 +326,10 @@ function player(name, label, { controls, send, press }) {
 }
 
 // The controls of a panel by name; those after the first few are folded.
-function controlsOf({ knobs, in_sight: few }, parent, send) {
+function controlsOf({ knobs, in_sight: few, more }, parent, send) {
   const row = made("div", "setclr-knobs", parent);
-  const more = Object.values(knobs).slice(few).map((knob) => knob.label).join(" · ");
   const folded = made("details", "setclr-more", parent, { hidden: !more });
-  const short = more.length > 90 ? `${more.slice(0, 85)} …` : more;
-  made("summary", "", folded, { textContent: `more knobs: ${short}` });
+  made("summary", "", folded, { textContent: `more knobs: ${more}` });
   return Object.fromEntries(Object.entries(knobs).map(([name, knob], k) => {
     const move = (stop) => send({ set: { [name]: stop } });
     return [name, control(knob, k < few ? row : folded, move)];
@@ -313,7 +337,7 @@ function controlsOf({ knobs, in_sight: few }, parent, send) {
 }
 
 // One control below the picture. Its `track` is at its stop, also where names are shown instead; `stepped` moves it on.
-function control({ label, stops, marks, names, written }, parent, move) {
+function control({ label, stops, marks, names, colours, written }, parent, move) {
   if (written) return { track: {}, show: () => {} };
   const row = made(names ? "fieldset" : "label", "setclr-control", parent);
   made(names ? "legend" : "span", "setclr-label", row, { textContent: label });
@@ -325,8 +349,10 @@ function control({ label, stops, marks, names, written }, parent, move) {
     return track.valueAsNumber;
   };
   const choices = names && made("span", "setclr-names", row);
-  const buttons = (names || []).map((name, stop) =>
-    made("button", "setclr-choice", choices, { type: "button", textContent: name, onclick: () => move(stop) }));
+  const buttons = (names || []).map((textContent, stop) => {
+    const style = `--setclr-own: ${colour(colours[stop])}`;
+    return made("button", "setclr-choice", choices, { type: "button", textContent, style, onclick: () => move(stop) });
+  });
   const words = made("span", "setclr-marks", way);
   for (const [share, word] of marks || []) {
     made("span", "", words, { textContent: `▴ ${word}` }).style.left = `${100 * share}%`;

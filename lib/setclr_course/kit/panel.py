@@ -8,6 +8,7 @@ class shares(Panel):
     def say(self, values, now): ...         # the sentence below it
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from setclr.checks import choice
 from setclr_course.kit import layout
 from setclr_course.kit.atlas import Atlas, atlas_of, told_of_twin
+from setclr_course.kit.cast import NAMES
 from setclr_course.kit.controls import Control, Knob, Slider, log_slider, minus, options, slider
 from setclr_course.kit.front import Front, address, both
 from setclr_course.kit.handles import Handle
@@ -26,6 +28,13 @@ from setclr_course.kit.still import HEADING, Column, Picture
 __all__ = ["Mark", "Page", "Panel", "Piece", "Plot", "Slider", "log_slider", "options", "slider"]
 
 COLUMN = 317  # pixels across of each picture in a row
+
+
+def whole_names(knobs: Iterable[Knob]) -> str:
+    """What these are called; those of several photographs have one name together."""
+    labels = [knob.label for knob in knobs]
+    named = [re.sub(rf"\b({'|'.join(NAMES)})\b( [ab12])?", "each photograph", label) for label in labels]
+    return " · ".join(dict.fromkeys(b if named.count(b) > 1 else a for a, b in zip(labels, named)))
 
 
 class Seen(NamedTuple):
@@ -58,6 +67,8 @@ class Panel:
 
     size: tuple[float, float] = (9, 3.6)
     """Width and height of the picture in inches of 96 pixels."""
+    least: float = 0.65
+    """Of this size. Narrower, letters would meet: plots stand below one another; nor is it flatter."""
     mosaic: str = "plot"
     """The plots' names as they stand: "ring lists; ring fits" is one beside two."""
     widths: Sequence[float] = ()
@@ -74,6 +85,8 @@ class Panel:
     """The slider that a button plays, step by step."""
     buttons: Mapping[str, str] = {}
     """Buttons by label, each with what it does in words; `pressed` says what they move."""
+    words: Mapping[str, str] = {}
+    """What its twin says of it besides, by name."""
     also: Sequence[Mapping[str, Any]] = ()
     """States that a text or an exercise asks for, for the site's atlas: what differs from the start."""
 
@@ -132,10 +145,12 @@ class Panel:
         """What the front end knows of the panel, at whatever values."""
         size = round(96 * self.size[0]), round(96 * self.size[1])
         sliders = [place for place, knob in enumerate(self.knobs.values()) if isinstance(knob, Slider)]
+        in_sight = 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight
         return {
             "size": size, "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
+            "least": self.least,
             "knobs": {name: knob.to_json() for name, knob in self.knobs.items()},
-            "in_sight": 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight,
+            "in_sight": in_sight, "more": whole_names([*self.knobs.values()][in_sight:]),
             "play": self.play, "buttons": dict(self.buttons),
         }  # fmt: skip
 

@@ -21,7 +21,7 @@ from setclr_course.kit.palette import INK, VERMILION, WHITE
 Words = str | Sequence[str]  # one for all, or one for each
 Ticks = Iterable[float] | Mapping[float, str]  # numbers, or words by number
 
-SHADES = 40  # of cividis in a table: few enough for a small PNG
+SHADES = 40  # in a table: few enough for a small PNG
 SIDES = {"left": (0.0, "start", 4), "middle": (0.5, "middle", 0), "right": (1.0, "end", -4)}
 LEVELS = {"top": (1.0, "top", -3.0), "middle": (0.5, "middle", 0), "bottom": (0.0, "bottom", 3)}
 
@@ -129,7 +129,7 @@ class Plot:
 
     def cells(self, values: ArrayLike, low: float = 0.0, high: float = 1.0,
               words: str | ArrayLike | None = None, at: tuple[float, float] = (0, 0)) -> Mark:  # fmt: skip
-        """A table of values (rows, columns) in cividis, dark at `low`, bright at `high`, either may be more.
+        """A table of values (rows, columns), EMPTY at `low`, FULL at `high`, either may be more.
 
         The middle of cell (0, 0) is `at`, that of cell (i, j) j to the right and i further in y. words: what
         stands in the cells (rows, columns), or a format for the values.

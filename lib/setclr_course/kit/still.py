@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import axes, colormaps, image, patches, path, patheffects, text, transforms
+from matplotlib import axes, image, patches, path, patheffects, text, transforms
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -16,13 +16,13 @@ from PIL import Image
 from setclr_course.kit.controls import minus
 from setclr_course.kit.front import Front, address, both, png
 from setclr_course.kit.layout import GAP, LINE, SIZES, Frame, boxes
-from setclr_course.kit.palette import DUSK, GREY, INK, LINES, MIST, PALE, WHITE
+from setclr_course.kit.palette import DUSK, EMPTY, FULL, GREY, INK, LINES, MIST, PALE, WHITE
 from setclr_course.kit.scene import SHADES, Page
 
 DPI = 120
 HEADING = 22  # pixels above a picture in a row
 PER = 72 / 96  # points of a pixel of the page
-CIVIDIS = colormaps["cividis"].resampled(SHADES)(range(SHADES))
+RAMP = np.linspace(*(list(bytes.fromhex(hue[1:])) for hue in (EMPTY, FULL)), SHADES).astype(np.uint8)
 DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom", "base": "baseline"}
@@ -145,7 +145,7 @@ class Painter:
         """Of what a mark has a list of, each of its pieces has its own."""
         kind, outlines = mark["kind"], self.frame.outlines(mark)
         if kind == "cells":  # one image, which is faster
-            shades = CIVIDIS[np.reshape(mark["shades"], (-1, mark["columns"]))]
+            shades = RAMP[np.reshape(mark["shades"], (-1, mark["columns"]))]
             yield self.image(shades, outlines[0][0], outlines[-1][2])
         for k, points in enumerate(outlines):
             if kind in ("line", "area") or np.isfinite(points).all():
@@ -173,7 +173,7 @@ class Painter:
 
     def cells(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:
         if "words" in how:
-            (x, y), colour = ring.mean(0), "white" if how["shades"] < SHADES / 2 else "black"
+            (x, y), colour = ring.mean(0), WHITE if how["shades"] > 0.6 * SHADES else INK
             yield write(how["words"], x, y, "small", colour=colour)
 
     def photographs(self, ring: np.ndarray, how: Mapping[str, Any]) -> Iterator[Artist]:

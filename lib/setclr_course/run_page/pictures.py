@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 from torch.nn import functional as F
@@ -12,7 +11,7 @@ from torch.nn import functional as F
 from setclr_course.kit.layout import SIGNS
 from setclr_course.kit.palette import BLUE, GREY, LINES, OCHRE, VERMILION, WHITE, YELLOW
 from setclr_course.kit.scene import Mark, Page, Plot
-from setclr_course.kit.still import Picture, pictured
+from setclr_course.kit.still import RAMP, Picture, pictured
 from setclr_course.kit.tiles import thumbnails, tiles
 
 COLOURS = (*LINES, YELLOW, GREY, OCHRE)
@@ -114,7 +113,7 @@ def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Picture:
         how: dict = {"xlabel": "predicted", "ylabel": "true", "turn": 90 if names else 0}
         table = page.table("matrix", C, C, "", names, names, room=(0, 0, 8, 0), **how)
         if C > NAMED:  # a million cells would be too many to be drawn one by one
-            pixels = (255 * colormaps["cividis"](known)[..., :3]).round().astype(np.uint8)
+            pixels = RAMP[(known * (len(RAMP) - 1)).round().astype(int)]
             table.picture(pixels, (-0.5, -0.5), (C - 0.5, C - 0.5), smooth=C > 96 * WIDE)
         else:
             words = np.array([f"{100 * x:.0f}" if x >= 0.005 else "" for x in known.flat])
@@ -124,7 +123,7 @@ def confusion(shares: np.ndarray, classes: tuple[str, ...]) -> Picture:
         right = np.diag(shares)
         extremes = np.nanargmax(right), np.nanargmin(right)
         best, worst = (f"{classes[i]} ({100 * right[i]:.0f} %)" for i in extremes)
-        said = f"Confusion matrix of {C} classes, true by row and predicted by column, the brighter the more."
+        said = f"Confusion matrix of {C} classes, true by row and predicted by column, the bluer the more."
         return f"{said} Recognised best: {best}; worst: {worst}."
 
     side = WIDE if C > NUMBERED else max(4.0, min(WIDE, 2.5 + 0.34 * C))

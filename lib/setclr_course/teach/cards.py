@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from setclr import losses
 from setclr.checks import choice
-from setclr_course.kit.palette import OF_LOSS, WHITE
+from setclr_course.kit.palette import GREY, OF_LOSS
 from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Picture, pictured
 from setclr_course.teach.predictions import embedded
@@ -49,7 +49,7 @@ class Card:
         def draw(page: Page) -> str:
             table = page.table("matrix", 12, 12)
             table.cells(weights.numpy())
-            table.line([-0.5, 11.5, np.nan, 5.5, 5.5], [5.5, 5.5, np.nan, -0.5, 11.5], WHITE, 1)
+            table.line([-0.5, 11.5, np.nan, 5.5, 5.5], [5.5, 5.5, np.nan, -0.5, 11.5], GREY, 1)
             return f"The matrix of {self.name}: two views of six photographs, a row for each anchor."
 
         return pictured(draw, "matrix", (1.7, 1.6))

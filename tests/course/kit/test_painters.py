@@ -144,6 +144,25 @@ def test_plots_have_the_height_that_they_need_and_titles_end_where_they_do(brows
     page.close()
 
 
+@pytest.mark.parametrize("name", ["one_idea", "sand", "street", "family_matrices", "moving_camera"])
+def test_a_picture_and_its_controls_are_in_sight_together(browser, name):
+    """In less than 70 % of a window; on a phone the controls stay in sight while the picture scrolls."""
+    page = opened(browser, getattr(panels, name)(), 1400, height=900)
+    for width, height in ((1400, 900), (800, 900), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
+        panel, side = (page.locator(f".setclr-{part}").bounding_box() for part in ("scene", "side"))
+        assert side["y"] + side["height"] <= height and (width == 390 or panel["height"] <= 0.7 * height)
+    page.close()
+
+
+def test_a_number_of_the_sentence_has_its_colour_in_the_picture(browser):
+    page = opened(browser, panels.water())
+    said = page.locator(".setclr-sentence b", has_text="0.60")
+    assert said.get_attribute("style") == "color: var(--setclr-0072b2, #0072b2);"
+    page.close()
+
+
 # The scenes painted over one another, against each painted alone: those that differ.
 OVER = """(scenes) => {
   const { Frame, paint, svg } = window.module;

@@ -144,7 +144,12 @@ def test_what_the_front_end_is_told(panel):
     told, scene = panel.to_json(), panel.scene
     assert told["size"] == (864, 346) and list(told["boxes"]) == ["left", "right"] and told["in_sight"] == 1
     assert told["knobs"]["x"] == {"label": "x", "stops": 41, "marks": []}
-    assert told["knobs"]["kind"] == {"label": "kind", "stops": 2, "names": ["left", "right"]}
+    assert told["knobs"]["kind"] == {
+        "label": "kind",
+        "stops": 2,
+        "names": ["left", "right"],
+        "colours": ["", ""],
+    }
     handles = scene["handles"]
     assert handles["scale"]["label"] == "the scale τ" and handles["scale"]["ends"] == (0.1, 10)
     assert handles["turn"]["way"] == ["circle", 0.0, 0.0, 1.5] and "ends" not in handles["turn"]
@@ -153,7 +158,7 @@ def test_what_the_front_end_is_told(panel):
     over, lit = [[0, table, 0, 1], [0, 0]], [[0, table, 1, 3]]
     assert scene["links"] == [["the first row", over, lit, {"kind": 1}]]
     assert scene["plots"][0]["marks"][-1]["x"] == [0.0, None]  # nowhere, not at 0
-    cells = scene["plots"][0]["marks"][table]  # dark at low, bright at high
+    cells = scene["plots"][0]["marks"][table]  # nothing at low, all at high
     assert cells["shades"] == [0, 39, 20, 0] and cells["words"] == ["0.0", "1.0", "0.5", "nan"]
 
 

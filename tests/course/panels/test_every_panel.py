@@ -146,7 +146,7 @@ def test_it_is_live_and_still_in_one_output_and_a_row_shows_each_value(name):
 
 
 def test_colours_are_of_the_palette_that_everybody_can_tell_apart():
-    """Hues have names in palette.py; elsewhere stand only greys, and cividis for what is measured."""
+    """Hues have names in palette.py; elsewhere stand only greys, and one hue for shares."""
     words = {
         (path.name, node.value)
         for path in Path(panels.__file__).parent.rglob("*.py")
@@ -160,6 +160,7 @@ def test_colours_are_of_the_palette_that_everybody_can_tell_apart():
 
 
 def test_every_colour_has_its_dark_one():
-    css = (Path(layout.__file__).parent / "panel.css").read_text()
+    css, paint = ((Path(layout.__file__).parent / name).read_text() for name in ("panel.css", "paint.js"))
+    assert f'"{palette.EMPTY}", "{palette.FULL}"' in paint, "shares are as blue in both painters"
     known = set(re.findall(r"--setclr-([0-9a-f]{6}):", css))
     assert {hue[1:] for hue in HUES if hue.startswith("#")} - known <= {"56b4e9"}, "SKY is seen on both"

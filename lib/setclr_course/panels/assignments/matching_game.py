@@ -6,7 +6,7 @@ import numpy as np
 
 from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.inner import assignment
-from setclr_course.kit.palette import GREY, INK, OF_LOSS, WHITE, YELLOW
+from setclr_course.kit.palette import GREY, INK, OF_LOSS, YELLOW
 from setclr_course.kit.panel import Page, Panel, slider
 from setclr_course.panels.assignments.things import distances, placed, places
 
@@ -44,8 +44,9 @@ class Lines(NamedTuple):
 class matching_game(Panel):
     """Lines from six ● to six ■ whose ends can be dragged, against the shortest one-to-one matching."""
 
-    size, row_height = (9, 5.0), 2.9
-    mosaic, widths, heights, row_mosaic = "plane table; bars bars", (1.7, 1), (3.4, 1), "plane"
+    least = 0.7
+    size, row_height = (9, 4.4), 2.9
+    mosaic, widths, heights, row_mosaic = "plane table; plane bars", (1.7, 1), (2.6, 1), "plane"
     play = "shown"
     knobs = {
         "shown": slider("lines of the shortest", 0, 0, N, 1, {0: "none", N: "all"}),
@@ -93,10 +94,6 @@ class matching_game(Panel):
         bars.bars([2, 1, 0], [true, now.long, best], [GREY, INK, YELLOW], 0.7, flat=True)
         bars.line([best, true], [0, 0], OF_LOSS["LinearAssignment"], 4)
         bars.text(true, 0, f"gap {round(true, 2) - round(best, 2):.2f} is the loss", anchor="start", right=5)
-        if now.twice:
-            short = now.long < 9
-            colour, anchor, right = (INK, "start", 5) if short else (WHITE, "end", -5)
-            bars.text(now.long, 1, "not one to one", colour, anchor=anchor, right=right)
 
     def say(self, values: dict, now: Lines) -> str:
         true, best = length(TRUE), length(SHORTEST)

@@ -21,6 +21,7 @@ CURVES = (  # eq. 7, 8 and 10, by gap and parameter; the parameter; values of it
 class pair_curves(Panel):
     """The three losses of figure 5, each with its own parameter, above the force each exerts on the gap."""
 
+    least = 0.9
     size, row_height = (9, 4.4), 5.2
     mosaic = "contrastive triplet GroCo; contrastive-force triplet-force GroCo-force"
     heights = (1.4, 1)

@@ -36,6 +36,7 @@ class Solved(NamedTuple):
 class pairings(Panel):
     """Six ● and six ■, which can be dragged: who is matched with whom, one to one and each row alone."""
 
+    least = 0.8
     size, row_height = (9, 5.4), 5.4
     mosaic = "plane one-to-one; plane batch-hard; bars bars"
     widths, heights = (2.1, 1), (2.0, 2.0, 0.9)

@@ -21,7 +21,7 @@ def positives_picture(allowed: Tensor, full: int) -> Picture:
 
     def draw(page: Page) -> str:
         names = [f"full {v + 1}" if v < full else f"small {v - full + 1}" for v in range(V)]
-        title = "each row's view has to find the bright ones"
+        title = "each row's view has to find the blue ones"
         table = page.table("views", V, V, title, beside=names, below=names, turn=45)
         table.cells(allowed.float().numpy(), words=np.where(np.eye(V), "self", ""))
         table.frames(np.ndindex(V, V), WHITE, 1)
@@ -52,7 +52,7 @@ def gather_picture(z: Tensor, loss: SetLoss, processes: int = 2) -> Picture:
             plot.frames(positives, VERMILION, 1.2)
         return (
             f"{V} views of {N} images on {processes} processes, row anchor, column candidate, positives in "
-            f"frames, bright a large share. Alone the processes see {processes * own * (own - 1)} of "
+            f"frames, bluer a larger share. Alone the processes see {processes * own * (own - 1)} of "
             f"{every * (every - 1)} pairs and the rest is empty; after the gather they see all."
         )
 

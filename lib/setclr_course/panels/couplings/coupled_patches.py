@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from setclr_course.kit.inner import largest, scaled
 from setclr_course.kit.palette import VERMILION
 from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
-from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
+from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +33,7 @@ class coupled_patches(Panel):
     view or to the queue, and to no other second view (IOT-CL, eq. 38).
     """
 
+    least = 0.9
     size, row_height = (9, 5.2), 4
     mosaic, widths, row_mosaic = "matrix listed", (2, 1), "matrix"
 
@@ -73,7 +74,7 @@ class coupled_patches(Panel):
         title = f"{who} receive {received.min():.2f} to {received.max():.2f} fair shares"
         matrix = page.plane("matrix", (-1.7, m - 0.5), (n + 0.6, -0.7 - MOST * FAIR), title)
         cells = matrix.cells(np.log10(now.clip(0.1 / n, 1)), -1 - np.log10(n), 0)
-        matrix.frames(zip(at, at), LIGHT, 1.5)
+        matrix.frames(zip(at, at), width=1.5)
         sum_bars(matrix, received, -0.7, -FAIR)
         first = matrix.photographs(np.column_stack([np.full(n, -1.14), at]), self.faces[0], 0.92)
         below = np.column_stack([np.arange(m), np.full(m, n + 0.12)])

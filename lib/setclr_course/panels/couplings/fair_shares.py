@@ -7,7 +7,6 @@ from setclr_course.kit.scene import Mark, Plot, Words
 
 MOST = 3.0  # fair shares: a bar ends there, with a gap across it
 GAP = (2.5, 2.7)  # fair shares: where the gap begins and ends
-LIGHT = "#eeeeee"  # of frames on cells, which are as dark on a light page as on a dark one
 
 
 def sum_bars(
@@ -33,5 +32,5 @@ def sum_bars(
     if words:
         x, y = points(at, base + unit * sums.clip(1, MOST)).T
         how: dict = {"anchor": "start", "right": 4} if flat else {"rise": "bottom", "up": 2}
-        plot.text(x, y, [f"{one:.2f}" for one in sums], size="small", **how)
+        plot.text(x, y, [f"{one:.2f}".removeprefix("0") for one in sums], size="small", **how)
     return bars

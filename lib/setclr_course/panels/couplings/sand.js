@@ -76,6 +76,6 @@ function sumBars(table, sums, base, unit, flat, how) {
   line(PLACES.filter((k) => sums[k] > MOST), 0.4, 2.5, 2.7, { colour: WHITE, width: 3 });
   for (const look of [{ colour: WHITE, width: 3 }, { width: 1 }]) line(PLACES, 0.5, 1, 1, look);
   const at = sums.map((one, k) => turn([k, base + unit * clamp(one, 1, MOST)]));
-  table.text(at.map(([x]) => x), at.map(([, y]) => y), sums.map((one) => fixed(one)), { size: "small", ...how });
+  table.text(at.map(([x]) => x), at.map(([, y]) => y), sums.map((one) => fixed(one).replace(/^0/, "")), { size: "small", ...how });
   return bars;
 }

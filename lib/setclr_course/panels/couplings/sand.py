@@ -9,7 +9,7 @@ from setclr_course.kit.cast import NAMES, two_views
 from setclr_course.kit.inner import scaled
 from setclr_course.kit.panel import Mark, Page, Panel, log_slider, options, slider
 from setclr_course.panels.couplings.buckets import KNOBS, N, cost, draw_sand, placed
-from setclr_course.panels.couplings.fair_shares import LIGHT, MOST, sum_bars
+from setclr_course.panels.couplings.fair_shares import MOST, sum_bars
 
 SIDES = ("columns", "rows")
 PRESSES = 40
@@ -28,6 +28,7 @@ class Sand(NamedTuple):
 class sand(Panel):
     """Six piles and six buckets: drag a bucket, and press rows! and columns! until nothing moves."""
 
+    least = 0.8
     size, row_height = (9, 4.5), 4.2
     mosaic, widths, row_mosaic = "plane table", (1, 1.12), "table"
     knobs = {
@@ -93,13 +94,13 @@ def draw_table(page: Page, title: str, shares: np.ndarray) -> tuple[Mark, Mark, 
     right, top = BESIDE + MOST * LONG + 0.9, ABOVE - MOST * HIGH - 0.6
     table = page.plane("table", (-1.5, right), (N, top), title)
     cells = table.cells(shares, words=[f"{share:.2f}".removeprefix("0") for share in shares.flat])
-    table.frames(((i, i) for i in range(N)), LIGHT)
+    table.frames((i, i) for i in range(N))
     table.photographs([(-1, i) for i in range(N)], two_views()[0], 0.8)
     table.photographs([(j, -0.95) for j in range(N)], two_views()[1], 0.8)
     table.text((-1, N - 0.2), -0.95, ("●", "■"))
     above = sum_bars(table, shares.sum(0), ABOVE, -HIGH, wide=0.8, words=True)
     beside = sum_bars(table, shares.sum(1), BESIDE, LONG, flat=True, wide=0.8, words=True)
-    below = ("white frames: own buckets", "given by ●")
+    below = ("framed: own buckets", "given by ●")
     table.text((-0.5, BESIDE), N - 0.2, below, size="small", anchor="start")
     table.text(BESIDE, ABOVE - HIGH, "a fair share", size="small", anchor="start")
     return cells, above, beside

@@ -3,7 +3,7 @@
 import numpy as np
 
 from setclr_course.kit.circle import unit
-from setclr_course.kit.palette import WHITE
+from setclr_course.kit.palette import GREY
 from setclr_course.kit.panel import Mark, Page, Panel
 from setclr_course.panels.family import batch
 from setclr_course.panels.family.batch import ANGLES, FAMILY, MATRICES, NAMES
@@ -56,5 +56,5 @@ def draw_matrix(page: Page, name: str, smoothing: float, A: np.ndarray) -> Mark:
     table = page.plane(name.replace(" ", "-"), (-0.5, M - 0.5), (M - 0.5, -0.5), title, xlabel=below, **trap)
     cells = table.cells(A / A.sum(1, keepdims=True) if name == "MMCL" else A)
     table.frames([(i, (i + half) % M) for i in range(M)], width=1)
-    table.segments([(half - 0.5, -0.5), (-0.5, half - 0.5)], [(half - 0.5, M), (M, half - 0.5)], WHITE)
+    table.segments([(half - 0.5, -0.5), (-0.5, half - 0.5)], [(half - 0.5, M), (M, half - 0.5)], GREY)
     return cells

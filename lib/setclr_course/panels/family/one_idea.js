@@ -12,20 +12,12 @@ const WAYS = {
   transport: (S, softness) => iotBoth(S, PAIRED, 0.5 * softness, 8),
   "support vectors": (S, softness) => mmcl(S, PAIRED, softness),
 };
-const FINDINGS = {
-  softmax: "each ● shares itself out among the ■",
-  sort: "each ● sorts the ■: who comes first?",
-  transport: "as softmax, but each ■ gets its share too",
-  "support vectors": "whom each ● pushes: dark is nobody",
-};
 const CONTROLS = POINTS.map(([view, i]) => control(view, i));
-const paths = new Map(); // the angles of every step, by where training begins and its loss
+let [known, path] = ["", []]; // where training begins and by which loss, and the angles of every step
 
 function trained(start, way, step) {
   const key = `${way} ${start}`;
-  if (paths.size > 50) paths.clear();
-  if (!paths.has(key)) paths.set(key, [start]);
-  const path = paths.get(key);
+  if (key !== known) [known, path] = [key, [start]];
   while (path.length <= step) {
     const x = path.at(-1).map(unit);
     const force = forces(WAYS[way](cosines(x), USUAL), x);
@@ -42,9 +34,9 @@ export function draw(page, values) {
   const S = cosines(x);
   const share = rowShares(WAYS[way](S, softness));
 
-  const bright = way === "support vectors" ? "a strong push" : "a large share";
-  const drawn = drawPlane(page, x, share, { title: `drag ● and ■; thick is ${bright}, orange to the partner` });
-  const words = { title: FINDINGS[way], xlabel: `framed: the true pairs; bright: ${bright}` };
+  const large = way === "support vectors" ? "a strong push" : "a large share";
+  const drawn = drawPlane(page, x, share, { title: `drag ● and ■; thick is ${large}, orange to the partner` });
+  const words = { title: page.told.words[way], xlabel: `framed: the true pairs; blue: ${large}` };
   const table = drawTable(page, "table", share, words);
   for (const [i, j] of PAIRS) {
     page.link(`${NAMES[i]} to ${NAMES[j]}: ${fixed(share[i][j])}`, [table.cell(i, j)], pair(drawn, i, j));

@@ -23,7 +23,7 @@ FINDINGS = {
     "softmax": "each ● shares itself out among the ■",
     "sort": "each ● sorts the ■: who comes first?",
     "transport": "as softmax, but each ■ gets its share too",
-    "support vectors": "whom each ● pushes: dark is nobody",
+    "support vectors": "whom each ● pushes: blank is nobody",
 }
 KEY = 0.02  # radii: how far an arrow key moves a point
 
@@ -37,10 +37,11 @@ class Found(NamedTuple):
 class one_idea(Panel):
     """Two views of six photographs on a circle, the matching inside a loss, and training that mends it."""
 
-    size, row_height = (9, 4.4), 2.1
+    size, row_height = (9, 4.3), 2.1
+    words = FINDINGS
     mosaic, in_sight, play = "plane table", 2, "step"
     knobs = {
-        "way": options("they look for each other by", WAYS),
+        "way": options("they look for each other by", WAYS, losses=WAYS.values()),
         "softness": log_slider("softness (temperature)", 0.4, 0.04, 10, 0.05, {0.14: "MoCo", 1: "SimCLR"}),
         "step": slider("step of training", 0, 0, STEPS, 1, {0: "start", STEPS: "trained"}),
         **plane.angle_sliders(ANGLES),
@@ -54,9 +55,9 @@ class one_idea(Panel):
 
     def draw(self, page: Page, values: dict, now: Found) -> None:
         finding = "" if page.row else FINDINGS[values["way"]]
-        bright = "a strong push" if values["way"] == "support vectors" else "a large share"
-        title = "" if page.row else f"drag ● and ■; thick is {bright}, orange to the partner"
-        below = "" if page.row else f"framed: the true pairs; bright: {bright}"
+        large = "a strong push" if values["way"] == "support vectors" else "a large share"
+        title = "" if page.row else f"drag ● and ■; thick is {large}, orange to the partner"
+        below = "" if page.row else f"framed: the true pairs; blue: {large}"
         views, lines = plane.draw_plane(page, now.z, now.share, title)
         table = plane.draw_table(page, "table", now.share, finding, below)
         for (i, j), share in np.ndenumerate(now.share):

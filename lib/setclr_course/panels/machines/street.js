@@ -4,7 +4,7 @@ import { clamp, dot, dual } from "./inner.js";
 
 const OTHERS = NAMES.slice(1); // the negatives; the cat is anchor and positive
 const NAMED = [...OTHERS, "positive", "anchor"];
-const [RIDGE, TOP, FAR] = [0.01, 2, 9];
+const [RIDGE, TOP, FAR] = [0.01, 1, 9];
 
 export function draw(page, values) {
   const points = placed(values, NAMED);

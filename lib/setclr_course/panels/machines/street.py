@@ -17,7 +17,7 @@ PLACES = {
 }  # fmt: skip
 OTHERS = list(PLACES)[:5]  # the negatives; the cat is positive and anchor
 RIDGE = 0.01
-TOP = 2.0  # of the bars; a longer one gets an arrow
+TOP = 1.0  # of the bars; a longer one gets an arrow
 FAR = 9  # beyond the picture
 
 
@@ -34,6 +34,7 @@ class Machine(NamedTuple):
 class street(Panel):
     """The street between a positive and five negatives: drag any of them, and the anchor."""
 
+    least = 0.7
     size, row_height = (9, 4.3), 3.9
     mosaic, row_mosaic = "plane bars", "plane"
     knobs = {"bound": log_slider("C, the most an ✕ may weigh", 10, 0.1, 10, 0.1, {0.1: "soft", 10: "hard"})}
@@ -76,7 +77,7 @@ class street(Panel):
             crosses.handle(name, point, f"{name} x", f"{name} y")
 
         bars = page.plot("bars", (-0.6, 4.6), (0, 1.2 * TOP), "weight α of each negative",
-                         xticks=dict(enumerate(OTHERS)), yticks=(0, 0.5, 1, 1.5, 2))  # fmt: skip
+                         xticks=dict(enumerate(OTHERS)), yticks=(0, 0.5, 1))  # fmt: skip
         if values["bound"] <= TOP:
             bars.line([-0.6, 4.6], values["bound"], GREY, 1.5, "dash")
             bars.text(4.6, values["bound"], "C", DUSK, anchor="end", rise="bottom")

@@ -1,5 +1,5 @@
 // board.py a second time: the points on their circles or their sphere, who looks at whom, and the curves.
-import { BLACK, BLUE, DUSK, general, GREEN, GREY, INK, NAMES, ORANGE, SKY, VERMILION, WHITE } from "./scene.js";
+import { BLUE, DUSK, general, GREY, INK, NAMES, VERMILION, WHITE } from "./scene.js";
 import { range, transposed, unit } from "./inner.js";
 
 const MOST = 24; // things
@@ -9,8 +9,6 @@ const [WIDE, LEAST] = [6.5, 0.05]; // pixels of the line of a whole share, and t
 const [LONG, REST] = [0.4, 1e-7]; // the longest arrow, and the push below which all is at rest
 const PALE = "#cccccc";
 const OF_CLASS = [BLUE, VERMILION, "#00734f", "#9a6a00"];
-const OF_LOSS = { InfoNCE: BLUE, LinearAssignment: BLACK, SparseCLR: GREEN, GroCo: ORANGE, IOT: SKY, MMCL: VERMILION };
-const hue = (loss) => OF_LOSS[loss] || DUSK;
 const ROUND = range(37).map((k) => unit(10 * k));
 const WAYS = [(c, s) => [c, 0, s], (c, s) => [0, s, c], (c, s) => [c, s, 0]]; // the equator, two meridians
 const GRID = WAYS.map((way) => ROUND.map((at) => way(...at)));
@@ -89,7 +87,7 @@ export function drawPoints(page, name, x, now, pinned, of) {
   const most = Math.max(...now.gradient.map((force) => Math.hypot(...force)));
   const push = now.gradient.map((force) => force.map((part) => (most > REST ? (-LONG * part) / most : 0)));
   const drawn = x[0].length === 2 ? push : flat(push, of);
-  plot.ends("arrows", at, at.map((one, a) => one.map((part, k) => part + drawn[a][k])), { colour: hue(of.loss), width: 2 });
+  plot.ends("arrows", at, at.map((one, a) => one.map((part, k) => part + drawn[a][k])), { colour: page.told.words[of.loss] ?? DUSK, width: 2 });
   drawFaces(page, plot, at, of);
   plot.dots(at.filter((_, a) => pinned[a]), { colour: WHITE, size: 19, edge: INK });
   const inks = of.set === "photographs" ? INK : classes(of).map((kind) => OF_CLASS[kind]);
@@ -106,7 +104,7 @@ export function drawTable(page, name, shares, of) {
   const cuts = range(of.views - 1).map((k) => (k + 1) * n - 0.5);
   const starts = [...cuts.map((cut) => [cut, -0.5]), ...cuts.map((cut) => [-0.5, cut])];
   const ends = [...cuts.map((cut) => [cut, M - 0.5]), ...cuts.map((cut) => [M - 0.5, cut])];
-  plot.segments(starts, ends, { colour: WHITE, width: 1.5 });
+  plot.segments(starts, ends, { colour: GREY, width: 1.5 });
   return table;
 }
 
@@ -120,7 +118,7 @@ export function drawCurve(page, { steps, every, curves }, losses) {
   const about = { x: [0, last], y: yticks.map(([value]) => value), title: "the loss, step by step", xlabel: "step" };
   const plot = page.plot("curve", { name: "curve", frame: "left bottom", ...about, xticks, yticks });
   shown.forEach((curve, k) => {
-    const look = { colour: hue(losses[k]), width: 2, dash: k ? "dash" : "" };
+    const look = { colour: page.told.words[losses[k]] ?? DUSK, width: 2, dash: k ? "dash" : "" };
     if (curve.length) plot.line(curve.map((_, at) => every * at), curve, look);
   });
   if (!curves[0].length) plot.text(last / 2, (low + high) / 2, "it begins with ▶ or a step", { colour: DUSK });

@@ -111,7 +111,7 @@ def draw_table(page: Page, name: str, shares: np.ndarray, of: dict) -> Mark:
     cells = plot.cells(shares)
     down = np.array([[(k * n - 0.5, -0.5), (k * n - 0.5, M - 0.5)] for k in range(1, of["views"])])
     cuts = np.concatenate([down, np.flip(down, 2)])
-    plot.segments(cuts[:, 0], cuts[:, 1], WHITE, 1.5)
+    plot.segments(cuts[:, 0], cuts[:, 1], GREY, 1.5)
     return cells
 
 

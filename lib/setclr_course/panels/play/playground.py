@@ -12,6 +12,7 @@ import numpy as np
 from setclr_course.kit import layout
 from setclr_course.kit.controls import Written
 from setclr_course.kit.handles import Circle
+from setclr_course.kit.palette import OF_LOSS
 from setclr_course.kit.panel import Page, Panel, log_slider, options, slider
 from setclr_course.panels.play import board, points
 from setclr_course.panels.play.points import Points
@@ -48,7 +49,7 @@ class playground(Panel):
     """Points of your own making, and losses that train them."""
 
     size, in_sight, row_height = (9, 5), 23, 3.4
-    row_mosaic = "one"
+    row_mosaic, words = "one", OF_LOSS
     knobs = {
         "points": Written("points", points.VERSION, points.READABLE),
         **knobs_of(""),

@@ -45,6 +45,7 @@ class share_triangle(Panel):
         cooled: the scores are divided by a temperature τ, and both paths are drawn as it falls to 0.
     """
 
+    least = 0.9
     size, row_height = (9, 4.2), 2.9
     mosaic, widths, row_mosaic = "plane shares", (1.9, 1), "plane"
     knobs = {

@@ -2,7 +2,7 @@
 import { BLUE, fixed, GREEN, INK, MIST, NAMES, PLACES, WHITE } from "./scene.js";
 import { level, sum, sums } from "./inner.js";
 
-const [BOTTOM, END] = [-1.6, 7];
+const [BOTTOM, END] = [-1.35, 7];
 
 export function draw(page, values) {
   const heights = NAMES.map((name) => values[name]);

@@ -12,7 +12,7 @@ from setclr_course.panels.sparse.candidates import faces
 
 HEIGHTS = dict(zip(NAMES, (0.85, 0.55, 0.75, -0.4, 0.3, 0.65)))  # the similarity of each to the anchor
 LEAST, MOST = 0.05, 2.0  # of the dry parts together
-BOTTOM, TOP = -1.6, 1.75  # of the picture of the pillars
+BOTTOM, TOP = -1.35, 1.6  # of the picture of the pillars
 DRY, WET = GREEN, "#b5b5b5"
 
 
