@@ -20,7 +20,6 @@ THEIRS = (
     "pygments.css",
     "mystnb.*.css",
     "katex/katex.min.css",
-    "katex-math.css",
 )
 OURS = ("panel.css", "site.css")
 GROUPS = ("@media", "@supports", "@layer", "@container")
@@ -33,11 +32,12 @@ ICONS = {
     "chevron-down": "⌄",
     "outdent": "≡",
 }
-COURSE_FIRST = "(found) => found[4] - (found[0].startsWith('api/') ? 1000 : 0)"
+COURSE_FIRST = "(found) => found[4] - (found[0].includes('/') ? 1000 : 0)"  # folders: careful, api
+UNSEEN = '[".headerlink", "script", "style"'
 SEARCH = {
     "var Scorer = {": f"var Scorer = {{ score: {COURSE_FIRST},",
     "      htmlString,\n": "      htmlString.replace(/<\\/t[dh]>/g, ' $&'),\n",
-    '[".headerlink", "script", "style"]': '[".headerlink", "script", "style", ".katex-html"]',
+    f"{UNSEEN}]": f'{UNSEEN}, ".katex-html", ".above-input > summary"]',
 }
 
 
@@ -125,7 +125,7 @@ def named(page: str) -> str:
 
 
 def searching(script: str) -> str:
-    """Sphinx's search, in which the course comes before the reference, and cells of a table stand apart."""
+    """Sphinx's search, in which the course comes first, and cells of a table stand apart."""
     for theirs, ours in SEARCH.items():
         if ours not in script:
             assert theirs in script, f"Sphinx's search has changed: {theirs}"

@@ -17,6 +17,8 @@ from setclr_course.search import recorded
 from setclr_course.teach.cards import CARDS
 
 SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')
+# A paragraph in brackets is an aside, which stands in the margin where there is room.
+ASIDE = re.compile(r"(?:(?<=\n\n)|\A)(\((?:[^()]|\([^()]*\))*\))(?=\n\n|\Z)")
 # How to run a notebook, which makes no sense where everything moves; up to the end of the paragraph.
 IN_JUPYTER = re.compile(
     r"(On the website everything moves already\.\s+)?In JupyterLab, choose \*.*?(?=\n\n|\Z)", re.S
@@ -119,7 +121,7 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
 def within(text: str) -> str:
     """A text with links to the pages alone: README's tables are on a page, and what else the repository has
     is named and not linked."""
-    text = IN_JUPYTER.sub("", text)
+    text = ASIDE.sub(r"> \1", IN_JUPYTER.sub("", text))
     text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
     text = re.sub(r"\]\(((?:\.\./)*)\.\./site/text/", r"](\1", text)
     return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
