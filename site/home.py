@@ -36,7 +36,7 @@ def dots(page: Path) -> str:
 def card(address: str, image: str, name: str, said: str) -> str:
     return (
         f'<a class="setclr-page" href="{address}"><img src="{image}" alt="" loading="lazy">'
-        f"<b>{html.escape(name)}</b> {said}</a>"
+        f"<b>{html.escape(name)}</b><br>{said}</a>"
     )
 
 
@@ -67,6 +67,5 @@ def discoveries(page: Path, target: Path) -> str:
 
 def with_dots(course: str) -> str:
     """The table of all pages, with their dots."""
-    course = re.sub(r"^(\| page \|.*)$\n(.*)$", r"\1 answered |\n\2---|", course, flags=re.MULTILINE)
-    row = re.compile(r"^(\| \[\d\d\]\((\w+)\.ipynb\).*)$", re.MULTILINE)
+    row = re.compile(r"^(\| \[\d\d\]\((\w+)\.ipynb\).*) \|$", re.MULTILINE)
     return row.sub(lambda found: f"{found[1]} {dots(FOLDER / f'{found[2]}.ipynb')} |", course)
