@@ -273,7 +273,7 @@ def test_the_first_page_trains_itself_but_not_where_less_motion_is_wanted(opened
     page = opened("index.html")
     said(page.locator(".setclr-panel"), "^Step 30")
     page.emulate_media(reduced_motion="reduce")
-    page.reload()
+    opened("index.html").locator(".setclr-stage").wait_for()
     page.wait_for_timeout(1000)
     said(page.locator(".setclr-panel"), "^Step 0")
 
