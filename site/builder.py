@@ -24,12 +24,15 @@ from pathlib import Path
 import nbformat
 import plotly
 from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
+from lighter import lighten
 from rendering import PICTURES, unpacked
 from sources import readable, run, texts
 from sphinxcontrib.katex import katex_version
 
 WORK, SITE = ROOT / "build" / "site.work", ROOT / "build" / "site"
 ALONE = "14_"  # measures how long losses take, so nothing else may run beside it
+NO_NOTEBOOK = shutil.ignore_patterns("*.md", "pictures", ".*")
+UNSEEN = (".pyc", ".css", ".woff2", "OFL.txt")  # what no page that runs is made of
 
 
 def made_of(source: Path) -> str:
@@ -37,7 +40,7 @@ def made_of(source: Path) -> str:
     data = [ROOT / "data" / name for name in ("results", "checkpoints") if name in source.read_text()]
     files = [source, HERE / "rendering.py", HERE / "sources.py"]
     for folder in (ROOT / "lib" / "setclr", ROOT / "lib" / "setclr_course", *data):
-        found = sorted(path for path in folder.rglob("*") if path.suffix not in (".pyc", ".css"))
+        found = sorted(path for path in folder.rglob("*") if not path.name.endswith(UNSEEN))
         files += [path for path in found if path.is_file()]
     whole = hashlib.sha256(f"Python {platform.python_version()}, torch {version('torch')}".encode())
     for path in files:
@@ -89,13 +92,14 @@ def from_npm(package: str, target: Path) -> Path:
     return folder / "package"
 
 
-def letters(npm: Path, target: Path) -> None:
-    """KaTeX's style and fonts, so that no page asks another host for them."""
+def letters(npm: Path, target: Path) -> Path:
+    """KaTeX's style and fonts, so that no page asks another host; returns the script that typesets."""
     dist = from_npm(f"katex@{katex_version}", npm) / "dist"
     (target / "fonts").mkdir(parents=True, exist_ok=True)
     shutil.copy(dist / "katex.min.css", target)
     for font in dist.glob("fonts/*.woff2"):
         shutil.copy(font, target / "fonts")
+    return dist / "katex.js"
 
 
 def pictures_that_turn(target: Path) -> None:
@@ -121,7 +125,7 @@ def sweep(run: Path, atlas: Path) -> None:
 def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
     pages = every_notebook()
     wanted = chosen(prefixes, [page for page in pages if page.parent.name != "solutions"])
-    letters(work / "npm", work / "static" / "katex")
+    katex = letters(work / "npm", work / "static" / "katex")
     pictures_that_turn(work / "static")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
     alone = [p for p in wanted if p.name.startswith(ALONE)]
@@ -144,6 +148,8 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
     imported = os.pathsep.join(map(str, (HERE, ROOT / "lib")))
     found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": imported}
     subprocess.run([*sphinx, "-d", work / "doctrees", source, out], check=True, env=os.environ | found)
+    shutil.copytree(FOLDER, out / "notebooks", ignore=NO_NOTEBOOK, dirs_exist_ok=True)
+    lighten(out, katex)
     print(f"{out}: {sum(p.stat().st_size for p in out.rglob('*') if p.is_file()) / 1e6:.0f} MB")
 
 

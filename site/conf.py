@@ -1,7 +1,13 @@
 """How Sphinx makes the pages: theme, formulas, what the browser loads. `builder.py` calls it."""
 
+import html
 import os
+import re
+import textwrap
 from pathlib import Path
+
+import lighter
+from sphinxcontrib import katex
 
 import setclr
 import setclr_course
@@ -13,14 +19,10 @@ for package in (evaluation, training):  # autodoc sees what is imported, not wha
 
 KIT = Path(setclr_course.__file__).parent / "kit"
 
-LONG = [
-    "api/*",
-    "library",
-    "training",
-    "results",
-    "teaching",
-    "glossary",
-]  # pages with a list of what is on them
+ALONE = ("index", "play", "results", "teaching", "training", "search", "genindex")  # no pages beside them
+
+ADDRESS = os.environ.get("SETCLR_ADDRESS", "")  # of the site, with a stroke at its end, where it is known
+html_baseurl = ADDRESS
 
 project = "SetCLR"
 author = "The SetCLR developers"
@@ -50,13 +52,13 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 myst_heading_slug_func = "sources.as_in_jupyter"
 
+katex_prerender = True  # so that no page loads KaTeX's script; lighter.py typesets them all at once
 katex_css_path = "katex/katex.min.css"
-SIGNS = r"macros: {'★': '\\bigstar', '✚': '{\\boldsymbol{+}}', '✕': '\\times'}"  # KaTeX's letters lack ours
-katex_options = f"throwOnError: false, strict: 'ignore', {SIGNS}"
+katex.render_latex = lighter.delimited
 
 html_theme = "pydata_sphinx_theme"
-FRONT = [str(path) for path in (*KIT.glob("*.js"), KIT / "panel.css", *KIT.parent.glob("panels/*/*.js"))]
-html_static_path = ["static", *FRONT, os.environ["SETCLR_STATIC"]]
+FRONT = [*KIT.glob("*.js"), *KIT.glob("*.woff2"), KIT / "panel.css", *KIT.parent.glob("panels/*/*.js")]
+html_static_path = ["static", *map(str, FRONT), os.environ["SETCLR_STATIC"]]
 templates_path = ["templates"]
 html_css_files = ["panel.css", "site.css"]
 html_js_files = [
@@ -70,7 +72,7 @@ html_copy_source = False
 html_permalinks_icon = "#"
 html_favicon = "static/favicon.svg"
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "play": []}
+html_sidebars = {"**": ["sidebar-nav-bs"], **dict.fromkeys(ALONE, [])}
 html_theme_options = {
     "logo": {"text": "SetCLR"},
     "navigation_depth": 2,
@@ -78,8 +80,23 @@ html_theme_options = {
     "show_toc_level": 2,
     "back_to_top_button": False,
     "navbar_end": ["theme-switcher"],
-    "secondary_sidebar_items": dict.fromkeys(LONG, ["page-toc"]),
+    "header_links_before_dropdown": 7,
+    "search_bar_text": "Search the course",
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "play": []},
     "article_footer_items": ["keys"],
     "footer_start": ["licence"],
     "footer_end": [],
 }
+
+
+def shared(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """What is said and shown of a page where its link is shared: its first lines and its first picture."""
+    body = context.get("body") or ""
+    lines = " ".join(re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<p>(.*?)</p>", body, re.DOTALL)[:2])
+    picture = re.search(r'<img[^>]*src="(?:\.\./)*([^"]+\.(?:png|webp))"', body)
+    context["told"] = textwrap.shorten(html.unescape(lines), 200, placeholder=" …")
+    context["pictured"] = ADDRESS + (picture[1] if picture else "pictures/one_idea.png")
+
+
+def setup(app) -> None:
+    app.connect("html-page-context", shared)

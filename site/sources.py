@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import home
 import nbformat
 import rendering
 from course import FOLDER, HANGS, HERE, ROOT, joined, name_of
@@ -16,6 +17,12 @@ from setclr_course.search import recorded
 from setclr_course.teach.cards import CARDS
 
 SHOWN = re.compile(r'class="setclr-(panel|prediction|still)"')
+# A paragraph in brackets is an aside, which stands in the margin where there is room.
+ASIDE = re.compile(r"(?:(?<=\n\n)|\A)(\((?:[^()]|\([^()]*\))*\))(?=\n\n|\Z)")
+# How to run a notebook, which makes no sense where everything moves; up to the end of the paragraph.
+IN_JUPYTER = re.compile(
+    r"(On the website everything moves already\.\s+)?In JupyterLab, choose \*.*?(?=\n\n|\Z)", re.S
+)
 PACKAGES = {
     "losses": "Losses",
     "inner": "Inner problems",
@@ -103,7 +110,7 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
         if "aside" in tags:  # its first line says what it is
             name = cell.source.splitlines()[0].removeprefix("# ")
         how = {"code_prompt_show": name, "code_prompt_hide": name}
-        return {"setup": True, "tags": ["hide-input"], "mystnb": how}
+        return {"setup": True, "tags": ["hide-input", "setup"], "mystnb": how}
     if "setclr-exercise" in told:
         return {"tags": ["remove-input"]}
     if SHOWN.search(told):
@@ -114,6 +121,7 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
 def within(text: str) -> str:
     """A text with links to the pages alone: README's tables are on a page, and what else the repository has
     is named and not linked."""
+    text = ASIDE.sub(r"> \1", IN_JUPYTER.sub("", text))
     text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
     text = re.sub(r"\]\(((?:\.\./)*)\.\./site/text/", r"](\1", text)
     return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
@@ -124,23 +132,16 @@ def as_in_jupyter(title: str) -> str:
     return title.replace(" ", "-")
 
 
-def first_panel(page: Path) -> str:
-    """The element of the first panel of a page that was run; of one as it is stored, a still picture."""
-    cells = nbformat.read(page, as_version=4).cells
-    for output in [output for cell in cells for output in cell.get("outputs", [])]:
-        if found := re.search(
-            r'<div class="setclr-panel".*?</div>', output.get("data", {}).get("text/html", "")
-        ):
-            return found.group()
-    return "![Six photographs in two views each, before, during and after training](pictures/one_idea.png)"
-
-
 def inert(tables: str) -> str:
     """The tables of records, in which what a record says stands as it is: no HTML, links or formulas. Strokes
     between cells and bold titles stay."""
     stay = r"\\[\\|<]|(?<=\| )\*\*(?=\w)|(?<=\w)\*\*(?= \|)"
     live = r"[\\`*_\[\]<>&${}~^@]"
     return re.sub(f"({stay})|{live}", lambda found: found[1] or f"&#{ord(found[0])};", tables)
+
+
+def replace(page: Path, mark: str, by: str) -> None:
+    page.write_text(page.read_text().replace(mark, by))
 
 
 def texts(target: Path, first: Path, atlas: Path) -> None:
@@ -158,13 +159,14 @@ def texts(target: Path, first: Path, atlas: Path) -> None:
         (target / "api" / f"{package}.md").write_text(
             f"# {title}\n\n```{{eval-rst}}\n.. automodule:: {whole}\n   :members:\n```\n"
         )
-    home = target / "index.md"
-    home.write_text(home.read_text().replace("<!-- the panel -->", first_panel(first)))
-    play = target / "play.md"
     playground = rendering.Shown(atlas, "play", atlas.name).panel(panels.playground())
-    play.write_text(play.read_text().replace("<!-- the playground -->", playground))
+    replace(target / "play.md", "<!-- the playground -->", playground)
+    playing = home.card("play.html", home.IMAGE.search(playground)[1], "Play", "All losses in one panel.")
+    replace(target / "index.md", "<!-- the panel -->", home.first_panel(first))
+    replace(target / "index.md", "<!-- the pages -->", home.discoveries(first, target) + playing)
+    course = target / "course.md"
+    course.write_text(home.with_dots(course.read_text()))
     shown = "\n".join(card.page_of() for card in CARDS.values())
     (target / "cards.md").write_text(f"# A card for each loss\n\n{shown}\n")
-    results = (target / "results.md").read_text()
     table = inert(recorded.summary(ROOT / "data" / "results"))
-    (target / "results.md").write_text(results.replace("<!-- the table -->", table))
+    replace(target / "results.md", "<!-- the table -->", table)

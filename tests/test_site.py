@@ -214,6 +214,7 @@ def test_what_comes_before_the_first_panel_moves_is_light(opened, site):
             page.locator(".setclr-prediction button").first.click()
         page.locator(".setclr-panel").first.scroll_into_view_if_needed()
         page.locator(".setclr-panel[data-alive]").first.wait_for()
+        assert page.locator("head :is(script[src], link[rel=stylesheet])").count() == 1
         loaded = {urlsplit(url).path for url in page.evaluate(LOADED) if url.startswith("http")}
         files = [site / unquote(path).lstrip("/") for path in loaded if not THEIRS.search(path)]
         ours = {str(path): len(gzip.compress(path.read_bytes(), 6)) for path in files if path.is_file()}
@@ -248,6 +249,33 @@ def test_no_page_shuts_anybody_out(opened, site, work):
             serious = [one for one in found if one["impact"] in ("serious", "critical")]
             shown = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious]
             assert not serious, f"{name}, {scheme}: {shown}"
+
+
+@pytest.mark.parametrize("name", ["00_start_here", "06_couplings", "11_pretrain_cifar", "teaching"])
+def test_all_of_a_page_is_printed(opened, name, tmp_path):
+    reader = pytest.importorskip("pypdf", reason="reads what was printed")
+    page = opened(f"{name}.html")
+    page.wait_for_load_state("networkidle")
+    page.pdf(path=tmp_path / "page.pdf")
+    printed = "".join(sheet.extract_text() for sheet in reader.PdfReader(tmp_path / "page.pdf").pages)
+    for title in page.locator("article :is(h1, h2)").all_inner_texts():
+        assert "".join(title.split()) in "".join(printed.split())
+
+
+def test_a_search_finds_the_course_before_the_reference(opened):
+    found = opened("search.html?q=sparsemax").locator("#search-results li a")
+    expect(found.filter(has_text="Glossary")).to_have_count(1)
+    pages = [address.get_attribute("href") for address in found.all()]
+    assert "/" not in pages[0] and sorted(pages, key=lambda page: "/" in page) == pages
+
+
+def test_the_first_page_trains_itself_but_not_where_less_motion_is_wanted(opened):
+    page = opened("index.html")
+    said(page.locator(".setclr-panel"), "^Step 30")
+    page.emulate_media(reduced_motion="reduce")
+    opened("index.html").locator(".setclr-stage").wait_for()
+    page.wait_for_timeout(1000)
+    said(page.locator(".setclr-panel"), "^Step 0")
 
 
 class Links(HTMLParser):

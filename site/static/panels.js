@@ -95,12 +95,15 @@ async function alive(element, number) {
   const panel = new Front(element, told, address, (event, stage) => {
     panel.show(source.answered(event, stage));
     clearTimeout(noting);
-    if (!document.querySelector(".reveal")) noting = setTimeout(() => history.replaceState(null, "", place()), 300);
+    const dragged = navigator.userActivation.hasBeenActive && !document.querySelector(".reveal");
+    noting = dragged && setTimeout(() => history.replaceState(null, "", place()), 300);
   });
   panel.address = () => new URL(mine + source.at, location.href).href;
   source.enter?.(panel);
   panel.show(source.shown());
   if (!whole) panel.sentence.textContent += BROKEN;
+  if (!element.closest(".setclr-front") || given.length || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  [...element.querySelectorAll("button")].find((button) => button.textContent.startsWith("▶"))?.click(); // trained once, when seen
 }
 
 // A panel wakes when it comes into view, or when the address asks for it.

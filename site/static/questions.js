@@ -84,3 +84,8 @@ function exercise(form) {
 
 document.querySelectorAll(".setclr-prediction[data-name]").forEach(question);
 document.querySelectorAll(".setclr-exercise").forEach(exercise);
+for (const dots of document.querySelectorAll(".setclr-dots")) {
+  const mine = Object.keys(answers()).filter((name) => name.split(/[ .]/)[1] === dots.dataset.page);
+  dots.textContent = "●".repeat(mine.length) + dots.textContent.slice(mine.length);
+  dots.ariaLabel = `${mine.length} answered`;
+}
