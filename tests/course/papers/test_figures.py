@@ -22,7 +22,7 @@ SMALL_RECIPES = {name: recipe for name, recipe in RECIPES.items() if name.starts
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
     "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
     "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,
-    "groco-table9e": 2, "groco-table9f": 2,
+    "groco-table9e": 2, "groco-table9f": 2, "iot-table1": 6, "iot-table3": 6,
 }  # fmt: skip
 
 
