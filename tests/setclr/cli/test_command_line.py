@@ -168,8 +168,8 @@ def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked, campaign = [], lambda *given, **named: asked.append((*given, named)) or ["done"]
     monkeypatch.setattr(campaigns, "campaign", campaign)
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
-    more = ["--runs", str(tmp_path), *"--lr 0.1 --compiled no --labels False --hidden 32".split()]
-    main([*words, *more, "--split", "validation"])
+    more = ["--lr", "0.1", "--compiled", "no", "--labels", "False", "--hidden", "32", "--split", "validation"]
+    main([*words, *more, "--runs", str(tmp_path)])
     ((recipes, seeds, runs, results, root, device, pixels, typed, named),) = asked
     assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
     assert {(one.data, one.lr, one.hidden) for one in recipes.values()} == {("folder:x", 0.1, 32)}
