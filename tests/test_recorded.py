@@ -154,6 +154,10 @@ def test_the_tables_of_iot_cl_in_small_are_the_recorded_ones():
     """Each row at the rate that is best on validation images; its differences from U(a), five at once."""
     for figure, base in (("iot-table1", "ua"), ("iot-table3", "lambda0")):
         told = against(figure, base, DATA / "results").set_index(["measure", "a"])
+        if len(told):
+            half = (told["high"] - told["low"])["linear"] / 2
+            assert f"p by Holm is {told['holm'].min():.2f}" in RESULTS
+            assert f"reach {half.min():.1f} to {half.max():.1f} points to either side" in RESULTS
         for row, own in frame(figure, DATA / "results").groupby("row"):
             found, cells = tried(name := FIGURES[figure].rows[row], DATA / "results/small-rates"), []
             assert RECIPES[name].lr == max(found, key=found.get) and own["seed"].tolist() == list(range(5))
