@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -34,7 +34,7 @@ def campaign(
     filter: Filter = "", /, all: All = False, seeds: tuple[int, ...] = (0, 1, 2),
     runs: Runs = Path("data/runs"), results: Path = Path("data/results"), root: Root = Path("data"),
     device: Device = None, pixels: Pixels = "original", protocol: OfPaper = None, compiled: Compiled = "auto",
-    skip_damaged: Skip = False, *, fields: Any, typed: str,
+    split: Literal["test", "validation"] = "test", skip_damaged: Skip = False, *, fields: Any, typed: str,
 ) -> None:  # fmt: skip
     """Pretrain, evaluate and record all these recipes. Every field of a recipe is an option that changes it.
 
@@ -43,11 +43,12 @@ def campaign(
     Args:
         seeds: Every recipe is trained with each of these.
         results: Folder of the records.
+        split: Measure on test images, or on validation images, which are held out of the training ones.
     """
     from setclr_course.search import campaigns
 
     recipes, seeds = filtered(filter, seeds, all, fields)
-    how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled]}
+    how: dict[str, Any] = {"protocol": protocol, "compiled": COMPILED[compiled], "split": split}
     where = runs, results, root, device, pixels, typed
     failed = 0
     with skipped(skip_damaged):

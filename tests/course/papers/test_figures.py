@@ -14,15 +14,16 @@ from scipy import stats
 from setclr import losses
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.registry import protocol_of
-from setclr_course.papers.figures import FIGURES, frame, printed
+from setclr_course.papers.figures import FIGURES, against, frame, printed
 
 RESULTS = coverage_page.RESULTS
 EPOCHS = 10
 SMALL_RECIPES = {name: recipe for name, recipe in RECIPES.items() if name.startswith("small-")}
 ROWS = {  # as many as the paper has; of curves as many points as are taken here
-    "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "groco-table7": 4, "groco-table8c": 3,
+    "qare-figure2": 16, "mmcl-figure3a": 6, "mmcl-figure3c": 12, "mmcl-table6": 3, "mmcl-table7": 12,
+    "groco-table7": 4, "groco-table8c": 3,
     "groco-table8d": 2, "groco-table9a": 6, "groco-table9b": 2, "groco-table9c": 8, "groco-table9d": 3,
-    "groco-table9e": 2, "groco-table9f": 2,
+    "groco-table9e": 2, "groco-table9f": 2, "iot-table1": 6, "iot-table3": 6,
 }  # fmt: skip
 
 
@@ -102,6 +103,14 @@ def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     pd.testing.assert_frame_equal(frame("groco-table9e", tmp_path), table)
     with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
         frame("groco-table9z", tmp_path)
+
+
+def test_rows_are_compared_by_the_seeds_that_both_have(tmp_path):
+    for name, numbers in zip(FIGURES["groco-table9e"].rows.values(), ([60, 63, 10], [50, 52])):
+        for seed, number in enumerate(numbers):
+            keep(tmp_path, name, seed, {"knn": number, "linear": number + seed})
+    told = against("groco-table9e", "strongest-negatives", tmp_path)
+    assert list(told["difference"]) == [-10.5, -10.5] and list(told["seeds"]) == [2, 2]
 
 
 def measured(figure, column):

@@ -168,27 +168,14 @@ def test_a_campaign_as_it_is_typed(monkeypatch, tmp_path, capsys):
     asked, campaign = [], lambda *given, **named: asked.append((*given, named)) or ["done"]
     monkeypatch.setattr(campaigns, "campaign", campaign)
     words = ["campaign", "compare-conv4-i", "--data", "folder:x", "--pixels", "JPEG q75", "--seeds", "3", "4"]
-    main(
-        [
-            *words,
-            "--runs",
-            str(tmp_path),
-            "--lr",
-            "0.1",
-            "--compiled",
-            "no",
-            "--labels",
-            "False",
-            "--hidden",
-            "32",
-        ]
-    )
+    more = ["--lr", "0.1", "--compiled", "no", "--labels", "False", "--hidden", "32", "--split", "validation"]
+    main([*words, *more, "--runs", str(tmp_path)])
     ((recipes, seeds, runs, results, root, device, pixels, typed, named),) = asked
     assert set(recipes) == {name for name in RECIPES if "compare-conv4-i" in name}
     assert {(one.data, one.lr, one.hidden) for one in recipes.values()} == {("folder:x", 0.1, 32)}
     assert (seeds, runs, str(results), str(root), device) == ((3, 4), tmp_path, "data/results", "data", None)
     assert pixels == "JPEG q75" and typed.startswith("python -m setclr campaign compare-conv4-i --data")
-    assert named == {"protocol": None, "compiled": False}
+    assert named == {"protocol": None, "compiled": False, "split": "validation"}
     assert "--pixels 'JPEG q75'" in typed and capsys.readouterr().out == "done\n"
     with pytest.raises(ValueError, match="width must be left out for compare-conv4-infonce, .* of images"):
         main([*words, "--width", "3"])
