@@ -23,6 +23,7 @@ from pathlib import Path
 
 import nbformat
 import plotly
+from abroad import abroad
 from course import FOLDER, HERE, ROOT, chosen, every_notebook, name_of
 from lighter import lighten
 from rendering import PICTURES, unpacked
@@ -144,6 +145,7 @@ def build(prefixes: list[str], jobs: int, work: Path, out: Path) -> None:
         target = source / page.relative_to(FOLDER)
         target.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(readable(nbformat.read(latest(page, work, out), as_version=4)), target)
+    abroad(source, out)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", HERE]
     imported = os.pathsep.join(map(str, (HERE, ROOT / "lib")))
     found = {"SETCLR_STATIC": str(work / "static"), "PYTHONPATH": imported}
