@@ -84,7 +84,7 @@ def readable(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
         tags = set(cell.metadata.get("tags", []))
         cell.metadata = {}
         if cell.cell_type != "code":
-            cell.source = within(cell.source)
+            cell.source = ASIDE.sub(r"> \1", IN_JUPYTER.sub("", within(cell.source)))
         elif "find_spec" in cell.source:
             continue
         else:
@@ -121,7 +121,6 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
 def within(text: str) -> str:
     """A text with links to the pages alone: README's tables are on a page, and what else the repository has
     is named and not linked."""
-    text = ASIDE.sub(r"> \1", IN_JUPYTER.sub("", text))
     text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
     text = re.sub(r"\]\(((?:\.\./)*)\.\./site/text/", r"](\1", text)
     return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
