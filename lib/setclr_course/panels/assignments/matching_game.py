@@ -44,7 +44,7 @@ class Lines(NamedTuple):
 class matching_game(Panel):
     """Lines from six ● to six ■ whose ends can be dragged, against the shortest one-to-one matching."""
 
-    least = 0.7
+    least = 0.85
     size, row_height = (9, 4.4), 2.9
     mosaic, widths, heights, row_mosaic = "plane table; plane bars", (1.7, 1), (2.6, 1), "plane"
     play = "shown"
