@@ -47,7 +47,7 @@ class spectra(Panel):
         similarity: within a view, "cosine", or "euclidean" for distances.
     """
 
-    least = 0.7
+    least = 0.85
     size, row_height = (9, 4.6), 3.4
     mosaic, widths, row_mosaic = "ring lists; ring fits", (1.15, 1), "fits"
     ring = Ring(SPREAD, turn=0)
