@@ -133,7 +133,7 @@ def test_what_the_pages_say_of_these_runs_is_recorded():
         for written in (json.loads((FOLDER / f"{name}.ipynb").read_text()) for name in names)
     )
     knn, linear = (gap("groco-table9b", "2x32+6x14", "2x32", column) for column in ("knn", "linear"))
-    assert f"*cost* {-knn[0]:.1f} and {-linear[0]:.1f}" in page
+    assert f"*cost* {-knn[0]:.1f} points by neighbours and {-linear[0]:.1f} by the probe" in page
     assert f"p is {2 * knn[2]:.4f} and {linear[2]:.4f}" in page, "Holm's test of two"
     theirs = printed("groco-table9b").diff().iloc[1]
     assert f"bring {theirs['knn']:.1f} points by twenty" in page and f"and {theirs['linear']:.1f} by" in page

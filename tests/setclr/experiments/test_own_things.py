@@ -146,6 +146,7 @@ def test_a_finished_run_goes_on_for_more_epochs_where_nothing_depends_on_their_n
 
 
 def test_a_log_file_gets_a_line_an_epoch_and_a_collapse_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have loaded it
     run = pretrain(RECIPE, data=FEW)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 1 of 2", "epoch 2 of 2"] and "rank " in lines[0]
