@@ -22,7 +22,8 @@ from setclr_course.kit.scene import SHADES, Page
 DPI = 120
 HEADING = 22  # pixels above a picture in a row
 PER = 72 / 96  # points of a pixel of the page
-RAMP = np.linspace(*(list(bytes.fromhex(hue[1:])) for hue in (EMPTY, FULL)), SHADES).astype(np.uint8)
+NOTHING, ALL = (np.array(list(bytes.fromhex(hue[1:]))) for hue in (EMPTY, FULL))
+RAMP = np.linspace(NOTHING, ALL, SHADES).astype(np.uint8)
 DASHES = {"dash": (0, (4, 2)), "dot": (0, (1, 1.6))}
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 RISES = {"top": "top", "middle": "center_baseline", "bottom": "bottom", "base": "baseline"}
