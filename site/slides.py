@@ -178,6 +178,7 @@ def beside(target: Path) -> None:
         *HERE.glob("deck/*.css"),
         *HERE.glob("static/*"),
         *KIT.glob("*.js"),
+        *KIT.glob("*.woff2"),
         *KIT.parent.glob("panels/*/*.js"),
         KIT / "panel.css",
     ):

@@ -223,7 +223,7 @@ function inked(sentence, { plots }) {
     said.forEach((words, k) => words.split(NUMBER).forEach((one) => (inks[one] = [ink].flat()[k] ?? ink)));
   }
   return sentence.split(NUMBER).map((textContent, k) => {
-    const style = textContent.length > 2 && inks[textContent] !== "#ffffff" ? `color: ${colour(inks[textContent])}` : "";
+    const style = textContent.length > 2 && inks[textContent] !== "#ffffff" ? `--ink: ${colour(inks[textContent])}` : "";
     return k % 2 ? Object.assign(document.createElement("b"), { textContent, style }) : textContent;
   });
 }

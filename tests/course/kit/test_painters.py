@@ -159,7 +159,7 @@ def test_a_picture_and_its_controls_are_in_sight_together(browser, name):
 def test_a_number_of_the_sentence_has_its_colour_in_the_picture(browser):
     page = opened(browser, panels.water())
     said = page.locator(".setclr-sentence b", has_text="0.60")
-    assert said.get_attribute("style") == "color: var(--setclr-0072b2, #0072b2);"
+    assert said.get_attribute("style") == "--ink: var(--setclr-0072b2, #0072b2);"
     page.close()
 
 
@@ -237,7 +237,8 @@ def test_a_twin_answers_whatever_the_reader_does_as_the_panel_does(browser, name
 
 @pytest.mark.parametrize("name", TWINS)
 def test_a_handle_goes_with_the_pointer(browser, name):
-    page = opened(browser, panel := getattr(panels, name)())
+    panel = getattr(panels, name)()
+    page = opened(browser, panel, WIDTHS["wide"], height=1500)  # where a pixel is a pixel of the scene
     *_, (of, handle) = panel.handles.items()
     plot, grip = panel.scene["plots"][handle.plot], page.locator(f'[data-name="{of}"]')
     frame = Frame(plot, *panel.to_json()["boxes"][plot["name"]][2:])
