@@ -12,7 +12,6 @@ from setclr.checks import choice
 from setclr.experiments.records import read_record
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr_course.papers.rows import rows
-from setclr_course.search.comparing import told_apart
 from setclr_course.search.recorded import same_training
 
 FIGURES = rows().figures
@@ -37,28 +36,6 @@ def frame(figure: str, folder: str | Path = "data/results") -> pd.DataFrame:
     table = pd.DataFrame(lines)
     first = ["row", "seed", "knn", "linear"]
     return table.reindex(columns=[*first, *(name for name in table.columns if name not in first)])
-
-
-def against(figure: str, base: str, folder: str | Path = "data/results") -> pd.DataFrame:
-    """How the other rows of a figure differ from its row `base`, by linear probe and by kNN.
-
-    Runs are paired by seed, and the rows are one family of questions for each measure. Columns: "measure",
-    and those of `search.comparing.told_apart`, where "a" is the row and "b" the base. Rows without two
-    common seeds are left out. Raises ValueError as `frame` does.
-    """
-    runs, tables = frame(figure, folder), []
-    for measure in ("linear", "knn"):
-        wide = runs.pivot(index="seed", columns="row", values=measure)
-        couples = [(row, base) for row in FIGURES[figure].rows if {row, base} <= set(wide) and row != base]
-        tables.append(told_apart(wide, couples).assign(measure=measure))
-    return pd.concat(tables, ignore_index=True)
-
-
-def tried(name: str, folder: str | Path = "data/results/small-rates") -> dict[float, float]:
-    """By the learning rates that were tried for a recipe, ascending: kNN on validation images, seed 0."""
-    records = [read_record(path) for path in Path(folder).glob(f"*/{name}-seed0.json")]
-    found = {one.recipe["lr"]: one.accuracy_percent.get("trained", {}).get("knn") for one in records}
-    return dict(sorted(found.items()))
 
 
 def printed(figure: str) -> pd.DataFrame:

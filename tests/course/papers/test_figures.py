@@ -14,7 +14,7 @@ from scipy import stats
 from setclr import losses
 from setclr.recipes import PUBLISHED, RECIPES
 from setclr.recipes.registry import protocol_of
-from setclr_course.papers.figures import FIGURES, against, frame, printed
+from setclr_course.papers.figures import FIGURES, frame, printed
 
 RESULTS = coverage_page.RESULTS
 EPOCHS = 10
@@ -103,14 +103,6 @@ def test_the_frame_has_a_line_for_every_record_of_todays_recipes(tmp_path):
     pd.testing.assert_frame_equal(frame("groco-table9e", tmp_path), table)
     with pytest.raises(ValueError, match="figure must be one of .*groco-table9f"):
         frame("groco-table9z", tmp_path)
-
-
-def test_rows_are_compared_by_the_seeds_that_both_have(tmp_path):
-    for name, numbers in zip(FIGURES["groco-table9e"].rows.values(), ([60, 63, 10], [50, 52])):
-        for seed, number in enumerate(numbers):
-            keep(tmp_path, name, seed, {"knn": number, "linear": number + seed})
-    told = against("groco-table9e", "strongest-negatives", tmp_path)
-    assert list(told["difference"]) == [-10.5, -10.5] and list(told["seeds"]) == [2, 2]
 
 
 def measured(figure, column):
