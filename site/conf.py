@@ -65,6 +65,7 @@ html_js_files = [
     ("panels.js", {"type": "module"}),
     ("questions.js", {"type": "module"}),
     ("names.js", {"type": "module"}),
+    ("symbols.js", {"type": "module"}),
     ("opened.js", {"type": "module"}),
 ]
 html_show_sourcelink = False

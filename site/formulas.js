@@ -1,5 +1,4 @@
 // Typesets formulas while the site is built (lighter.py): lists of TeX and of whether it stands alone come in, HTML goes out.
 const katex = require(process.argv[2]);
 const [asked, options] = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const typeset = ([tex, displayMode]) => katex.renderToString(tex, { ...options, displayMode });
-console.log(JSON.stringify(asked.map(typeset)));
+console.log(JSON.stringify(asked.map(([tex, displayMode]) => katex.renderToString(tex, { ...options, displayMode }))));

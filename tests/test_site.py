@@ -30,7 +30,7 @@ pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
 RUN = ["00", "01", "02", "03", "04", "05", "06", "07", "08"]  # where no site is given: those that run quickly
 OURS = 1_000_000  # bytes before the first panel moves, packed as served, theme and formulas apart
-THEIRS = re.compile("_static/(?!panel|questions|names|opened|site)|searchindex")  # theme, formulas, search
+THEIRS = re.compile("_static/(?!panel|questions|names|opened|symbols|site)|searchindex")  # theme, formulas, search
 GIVEN = os.environ.get("SETCLR_SITE")
 
 
@@ -554,7 +554,8 @@ RATIOS = """[...document.querySelectorAll("article img")].filter((one) => one.na
 def test_a_phone_shows_formulas_from_their_beginning_and_pictures_in_proportion(opened, site):
     formulas = pictures = 0
     for path in [*site.glob("*.html"), *site.glob("careful/*.html"), site / "api" / "losses.html"]:
-        page = opened(path.relative_to(site))
+        page = opened(path.relative_to(site), width=1200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1200, path.name
         narrowed(page)
         page.evaluate("document.querySelectorAll('img').forEach((one) => (one.loading = 'eager'))")
         page.wait_for_load_state("networkidle")
@@ -572,6 +573,15 @@ def test_what_goes_on_beyond_a_phone_fades_there_and_the_keys_move_it(opened):
         one = page.wait_for_selector(f"{part}.setclr-goes-on[tabindex='0']")
         one.evaluate("one => (one.scrollLeft = one.scrollWidth)")
         page.wait_for_function("one => !one.classList.contains('setclr-goes-on')", arg=one)
+
+
+def test_a_symbol_of_a_formula_and_what_it_stands_for_light_each_other(opened):
+    page, _ = beads(opened)
+    for symbol, lit in (("τ", ".setclr-label.setclr-lit"), ("p", ".setclr-lights :first-child")):
+        page.locator(".katex-html .mathnormal", has_text=symbol).first.hover()
+        expect(page.locator(lit).first).to_be_visible()
+    page.get_by_role("slider", name="temperature τ").first.hover()
+    expect(page.locator(".mathnormal.setclr-lit").first).to_have_text("τ")
 
 
 def test_all_of_a_panel_is_in_sight_on_a_phone(opened):

@@ -5,10 +5,8 @@ function wide(one) {
   one.classList.toggle("setclr-goes-on", one.scrollLeft + one.clientWidth < one.scrollWidth - 1);
 }
 const WIDE = "pre, .katex-display, .setclr-still > div, .bd-content :is(.pst-scrollable-table-container, .text_html)";
-addEventListener("load", () => {
-  const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => wide(target))); // also what unfolds
-  for (const one of document.querySelectorAll(WIDE)) {
-    one.addEventListener("scroll", () => wide(one));
-    sizes.observe(one);
-  }
-});
+const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => wide(target))); // also what unfolds
+for (const one of document.querySelectorAll(WIDE)) {
+  one.addEventListener("scroll", () => wide(one));
+  sizes.observe(one);
+}

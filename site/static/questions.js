@@ -58,10 +58,7 @@ function question(element) {
     element.querySelector("details")?.setAttribute("open", "");
     keep(name, button.textContent);
   };
-  for (const button of buttons) {
-    button.setAttribute("aria-pressed", "false");
-    button.addEventListener("click", () => pick(button));
-  }
+  for (const button of buttons) button.addEventListener("click", () => pick(button));
   const before = buttons.find((button) => button.textContent === answers()[name]);
   if (before) pick(before);
 }

@@ -137,8 +137,7 @@ const way = (points) =>
 // A path that is filled, and has an edge.
 function shape(group, about, { fill, edge, width = 1, dash, opacity }) {
   const style = `fill:${colour(fill)};stroke:${colour(edge)};stroke-width:${width}`;
-  const dashes = DASHES[dash]?.map((n) => n * width).join(" ");
-  svg("path", { ...about, style, "stroke-dasharray": dashes, opacity }, group);
+  svg("path", { ...about, style, "stroke-dasharray": DASHES[dash]?.map((n) => n * width).join(" "), opacity }, group);
 }
 
 function write(group, said, x, y, { size, colour: fill = INK, anchor = "middle", rise = "middle", bold, halo, turn }) {

@@ -51,9 +51,8 @@ function stacked(boxes, width, plots) {
     const half = (width - 12) / 2; // what is a little wider than half a page shrinks, so that two stand side by side
     const grown = w > 1.1 * half ? Math.min(width, 1.3 * w) : Math.min(w, half);
     const plot = plots.find((plot) => plot.name === name);
-    const most = plot.equal ? Math.max(h, (h * grown) / w) : h;
-    const f = new Frame(plot, grown, most);
-    const height = most - f.high + (plot.equal ? f.bottom - f.top : new Frame(plot, w, h).high);
+    const f = new Frame(plot, grown, h);
+    const height = h - f.high + (plot.equal ? f.bottom - f.top : new Frame(plot, w, h).high);
     if (left && left + grown > width + 1) [left, top, tall] = [0, top + tall + 12, 0];
     places[name] = [left, top, grown, height];
     [left, tall] = [left + grown + 12, Math.max(tall, height)];
@@ -85,7 +84,8 @@ class Stage {
     const told = this.told.layouts?.find(({ boxes }) => scene.plots.every(({ name }) => name in boxes)) ?? this.told;
     const room = this.told.play ? 36 : 0; // beside the titles, for the button that plays
     const least = room + (told.least ?? LEAST) * told.size[0]; // where it is narrower, plots stand below one another
-    this.parent.style.flexBasis = `${this.parent.parentElement.clientWidth < least ? least / 2 : least}px`;
+    const low = () => arranged(told, least / 2, scene.plots).height < 0.7 * innerHeight; // also beside its controls
+    this.parent.style.flexBasis = `${this.parent.parentElement.clientWidth < least && low() ? least / 2 : least}px`;
     const { places, width, height } = arranged(told, (this.parent.clientWidth || told.size[0]) - room, scene.plots);
     this.plots.splice(scene.plots.length).forEach((plot) => plot.remove());
     Object.assign(this.element.style, { height: `${height}px`, width: `${width}px` });
@@ -135,10 +135,13 @@ class Stage {
       this.frames[k] ? outlines(this.scene.plots[k].marks[mark], numbers, this.frames[k]) : []);
   }
 
+  linked() {
+    return (this.links ??= this.scene.links.map(([said, over, lit, sets]) => ({ said, over: this.shapes(over), lit, sets })));
+  }
+
   // The link whose mark is at this point of the stage.
   found(p) {
-    this.links ??= this.scene.links.map(([said, over, lit, sets]) => ({ said, over: this.shapes(over), lit, sets }));
-    const far = this.links.flatMap((link) => link.over.map((shape) => [distance(shape, p), link]));
+    const far = this.linked().flatMap((link) => link.over.map((shape) => [distance(shape, p), link]));
     return far.filter(([pixels]) => pixels < NEAR).sort(([a], [b]) => a - b)[0]?.[1];
   }
 }
@@ -174,7 +177,8 @@ export class Front {
     const side = made("div", "setclr-side", parent);
     this.controls = controlsOf(told, side, this.send);
     this.bar = made("div", "setclr-bar", side);
-    this.lightsOut = lights(this);
+    this.lights = lights(this);
+    parent.addEventListener("setclr-light", ({ detail: meant }) => this.lights(this.stage.linked().filter(meant)));
     this.play = told.play ? player(told.play, told.knobs[told.play].label, this) : () => {};
     for (const [label, why] of Object.entries(told.buttons)) this.press(label, why, () => this.send({ button: label }));
     this.press("↺ reset", "back to where the page opened it", () => {
@@ -204,7 +208,7 @@ export class Front {
 
   show({ scene, sentence, failed, event, stops, words }) {
     this.stage.glide(scene, this.dragged);
-    this.lightsOut();
+    this.lights();
     this.sentence.replaceChildren(...inked(sentence, scene));
     this.sentence.style.minHeight = `${this.sentence.offsetHeight}px`; // so that the picture stays where it is
     this.sentence.classList.toggle("setclr-failed", failed);
@@ -275,34 +279,34 @@ function grip(name, { stage, controls, send }) {
 }
 
 // Pointing at a mark of a link lights up all marks of that link, and shows what it says; a click sets what it
-// sets. Returns what puts the lights out.
+// sets. Returns what lights up other links instead; none puts the lights out.
 function lights({ stage, send, dragged }) {
   const lit = svg("svg", { class: "setclr-lights" }, stage.element);
   const tip = made("div", "setclr-tip", stage.element, { hidden: true });
-  function out() {
+  function light(links = []) {
     lit.replaceChildren();
     if (!tip.hidden) tip.hidden = true;
-  }
-  function pointed(pointer) {
-    out();
-    const [x, y] = stage.at(pointer);
-    const found = dragged() ? null : stage.found([x, y]);
-    if (!found) return;
-    for (const { dot, line, box } of [...found.over, ...stage.shapes(found.lit)]) {
+    for (const { dot, line, box } of links.flatMap((link) => [...link.over, ...stage.shapes(link.lit)])) {
       if (dot) svg("circle", { cx: dot[0], cy: dot[1], r: 11 }, lit);
       else if (line) svg("polyline", { points: line.join(" ") }, lit);
       else svg("rect", box, lit);
     }
+  }
+  function pointed(pointer) {
+    const [x, y] = stage.at(pointer);
+    const found = dragged() ? null : stage.found([x, y]);
+    light(found ? [found] : []);
+    if (!found) return;
     Object.assign(tip, { textContent: found.said, hidden: !found.said });
     put(tip, [clamp(x + 12, 0, stage.element.clientWidth - tip.offsetWidth), Math.max(0, y - tip.offsetHeight - 10)]);
   }
   for (const kind of ["pointermove", "pointerdown"]) stage.element.addEventListener(kind, pointed);
-  stage.element.addEventListener("pointerleave", out);
+  stage.element.addEventListener("pointerleave", () => light());
   stage.element.addEventListener("click", (pointer) => {
     const found = pointer.target.closest("button") ? null : stage.found(stage.at(pointer));
     if (found && Object.keys(found.sets).length) send({ set: found.sets });
   });
-  return out;
+  return light;
 }
 
 // The button that plays a slider: a step after each answer; one step a click where the reader wants less motion.

@@ -34,7 +34,7 @@ export function draw(page, values) {
   table.boxes(corners(-0.5), corners(0.5), { edge: INK, width: 2.5 });
   for (const [i, j] of PAIRS) {
     const reached = mine[i] === j ? [lines(i), threads(i)] : [];
-    const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: ${fixed(DISTANCE[i][j])}`;
+    const said = `● ${NAMES[i]}, ■ ${NAMES[j]}: d = ${fixed(DISTANCE[i][j])}`;
     page.link(said, [cells(6 * i + j), ...reached], [circles(i), squares(j)]);
   }
 

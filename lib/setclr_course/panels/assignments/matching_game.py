@@ -82,7 +82,7 @@ class matching_game(Panel):
         table.frames(enumerate(now.mine), INK, 2.5)
         for i, j in np.ndindex(N, N):
             mine = [lines[i], threads[i]] if now.mine[i] == j else []
-            said = f"● {NAMES[i]}, ■ {NAMES[j]}: {DISTANCE[i, j]:.2f}"
+            said = f"● {NAMES[i]}, ■ {NAMES[j]}: d = {DISTANCE[i, j]:.2f}"
             page.link(said, cells[i, j], *mine, lit=[circles[i], squares[j]])
         self.draw_bars(page, now)
 

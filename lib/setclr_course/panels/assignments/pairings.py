@@ -69,7 +69,7 @@ class pairings(Panel):
         for k, (i, j) in enumerate(PAIRS.T):
             said = ", ".join(f"{word} {now.shares[way][i, j]:.2f}" for way, word in WAYS.items())
             cells = [table[i, j] for table in tables]
-            page.link(f"● {NAMES[i]}, ■ {NAMES[j]}: {said}", *cells, lit=[lines[k]])
+            page.link(f"P of ● {NAMES[i]}, ■ {NAMES[j]}: {said}", *cells, lit=[lines[k]])
 
         losses = np.array(list(now.loss.values()))
         beside = {1 - k: f"{WAYS[way]} {loss:.3f}" for k, (way, loss) in enumerate(now.loss.items())}

@@ -67,7 +67,7 @@ class machine_plane(Panel):
         crosses = draw_plane(page, values, now)
         beside = draw_law(page, values, now)
         for j, (alpha, f) in enumerate(zip(now.alpha, now.f)):
-            page.link(f"✕: weight {alpha:.3g}, f = {f:+.2f}", crosses[j][0], beside[j])
+            page.link(f"✕: weight α = {alpha:.3g}, f = {f:+.2f}", crosses[j][0], beside[j])
 
     def say(self, values: dict, now: Machine) -> str:
         C, alpha, towards = values["C"], now.alpha, now.way @ (now.positive - now.z)

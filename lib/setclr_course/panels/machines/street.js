@@ -25,7 +25,7 @@ export function draw(page, values) {
     levels.map((level) => across.map((x, k) => clamp(level, -FAR, FAR) * x + sign * along[k]));
   const [left, right] = [ends(-1), ends(1)];
   FIELD.forEach((colour, k) => plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], { colour }));
-  plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
+  const sides = plane.segments([left[1], left[3]], [right[1], right[3]], { width: 1.2, dash: "dash" });
   plane.segments(left[2], right[2], { width: 2.4 });
   const faces = plane.photographs(points);
   const fills = alpha.map((weight) => (weight > 0 ? VERMILION : WHITE));
@@ -41,8 +41,9 @@ export function draw(page, values) {
   }
   const boxes = longBars(bars, alpha);
   OTHERS.forEach((name, j) => {
-    page.link(`${name}: weight ${fixed(alpha[j])}, f = ${signed(f[j])}`, [crosses(j), boxes(j), faces(j)]);
+    page.link(`${name}: weight α = ${fixed(alpha[j])}, f = ${signed(f[j])}`, [crosses(j), boxes(j), faces(j)]);
   });
+  page.link(`v: the street is 2 / |v| = ${fixed(2 / length)} wide`, [sides()]);
 
   const those = (chosen) => OTHERS.filter((_, j) => chosen(alpha[j])).join(" and ") || "nobody";
   const [holding, free] = [those((weight) => weight > 0), those((weight) => weight === 0)];

@@ -65,7 +65,7 @@ class street(Panel):
         left, right = middles - along, middles + along
         for k, colour in enumerate(FIELD):
             plane.area([[left[k], right[k], right[k + 1], left[k + 1]]], colour)
-        plane.segments(left[[1, 3]], right[[1, 3]], INK, 1.2, "dash")
+        sides = plane.segments(left[[1, 3]], right[[1, 3]], INK, 1.2, "dash")
         plane.segments(left[2], right[2], INK, 2.4)
 
         one, two = two_views()
@@ -83,8 +83,9 @@ class street(Panel):
             bars.text(4.6, values["bound"], "C", DUSK, anchor="end", rise="bottom")
         boxes = long_bars(bars, range(5), now.alpha, [VERMILION] * 5, 0, TOP)
         for j, name in enumerate(OTHERS):
-            said = f"{name}: weight {now.alpha[j]:.2f}, f = {now.f[j]:+.2f}"
+            said = f"{name}: weight α = {now.alpha[j]:.2f}, f = {now.f[j]:+.2f}"
             page.link(said, crosses[j], boxes[j], faces[j])
+        page.link(f"v: the street is 2 / |v| = {2 / length:.2f} wide", sides)
 
     def say(self, values: dict, now: Machine) -> str:
         holding = " and ".join(name for name, alpha in zip(OTHERS, now.alpha) if alpha > 0)

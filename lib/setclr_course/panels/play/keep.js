@@ -24,10 +24,9 @@ async function svgOf({ element }) {
 async function pngOf(picture, { element }) {
   const image = Object.assign(new Image(), { src: URL.createObjectURL(picture) });
   await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [2 * element.clientWidth, 2 * element.clientHeight];
+  const canvas = new OffscreenCanvas(2 * element.clientWidth, 2 * element.clientHeight);
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((done) => canvas.toBlob(done));
+  return canvas.convertToBlob();
 }
 
 function download(content, name) {

@@ -78,7 +78,7 @@ class spectra(Panel):
             words = [f"{value:.1f}" if abs(value) > 0.05 else "0" for value in row]
             lists.text(ranks + side, row.clip(0), words, size="small", rise="bottom", right=20 * side)
         for rank, (a, b) in enumerate(now.eigenvalues.T):
-            page.link(f"number {rank + 1}: {a:.2f} × {b:.2f} = {a * b:.2f}", *(bar[rank] for bar in bars))
+            page.link(f"number {rank + 1}: λ {a:.2f} × μ {b:.2f} = {a * b:.2f}", *(bar[rank] for bar in bars))
 
         title, below = "no matching gets past the eigenvalues", f"fit: mean of {below}"
         plot = page.plot("fits", limits, (0, 1.45), title, below, xticks=ticks, frame="bottom")

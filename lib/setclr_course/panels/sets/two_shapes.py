@@ -41,7 +41,7 @@ class two_shapes(Panel):
         tables = [self.draw_table(page, view, now.tables[view]) for view in (0, 1)]
         for i, j in combinations(range(6), 2):
             A, B = now.tables[:, i, j]
-            said, both = f"{NAMES[i]} and {NAMES[j]}: {A:.2f} in view 1, {B:.2f} in view 2", [i, j]
+            said, both = f"{NAMES[i]} and {NAMES[j]}: A = {A:.2f} in view 1, B = {B:.2f} in view 2", [i, j]
             cells = [table[both, both[::-1]] for table in tables]
             page.link(said, *cells, lit=[view[both] for view in views])
         for row, name in enumerate(NAMES):

@@ -32,13 +32,12 @@ export function draw(page, values) {
   const pieces = unit.bars(0.5, ends, { colour: COLOURS, wide: 1, base: begins, edge: WHITE });
   const middles = ends.map((end, k) => end - p[k] / 2);
   unit.text(1.12, spread(middles, 0.085, 0, 1), ["✚ cat", ...FIVE.slice(1)], { anchor: "start" });
-  const said = `loss\n−log ${general(p[0], 2)} = ${fixed(loss)}`;
-  unit.text(0, -0.2, said, { colour: BLUE, anchor: "start", bold: true });
+  unit.text(0, -0.2, `loss\n−log ${general(p[0], 2)} = ${fixed(loss)}`, { colour: BLUE, anchor: "start", bold: true });
 
   FIVE.forEach((name, k) => {
     line.handle(name, [s[k], 0]);
     const sign = k ? crosses(k - 1) : plus(0);
-    page.link(`${name}: similarity ${signed(s[k])}, share ${fixed(p[k], 3)}`, [sign, bars(k), pieces(k)]);
+    page.link(`${name}: similarity s = ${signed(s[k])}, share p = ${fixed(p[k], 3)}`, [sign, bars(k), pieces(k)]);
   });
   const got = FIVE.slice(1).map((name, k) => `${name} ${general(p[k + 1], 2)}`).join(", ");
   return `At temperature ${general(tau, 2)} the cat's other view gets a share of ${general(p[0], 2)}: ` +

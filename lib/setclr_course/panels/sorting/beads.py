@@ -47,7 +47,7 @@ class beads(Panel):
         pieces = draw_unit(page, now)
         for k, (name, s, p) in enumerate(zip(FIVE, now.s, now.p)):
             signs[k].handle(name, (s, 0), along="x")
-            page.link(f"{name}: similarity {s:+.2f}, share {p:.3f}", signs[k], bars[k], pieces[k])
+            page.link(f"{name}: similarity s = {s:+.2f}, share p = {p:.3f}", signs[k], bars[k], pieces[k])
 
     def say(self, values: dict, now: Shares) -> str:
         got = ", ".join(f"{name} {p:.2g}" for name, p in zip(FIVE[1:], now.p[1:]))

@@ -28,7 +28,7 @@ export function draw(page, { beta, first, second }) {
 
   lines.handle("first", [first, 1]);
   lines.handle("second", [second, 1]);
-  page.link(`apart by ${signed(apart)}: swapped with ${fixed(q, 3)}`, [spot(0), dots(0, 1)]);
+  page.link(`apart by ${signed(apart)}: swapped with w = ${fixed(q, 3)}`, [spot(0), dots(0, 1)]);
   return `β = ${general(beta)}. The cat is at ${fixed(first)}, the coffee at ${fixed(second)}: swapped with ` +
     `probability ${fixed(q, 3)}, the slope there is ${general(slope)}. ` +
     `The two places then hold ${fixed(after[0])} and ${fixed(after[1])}.`;

@@ -46,7 +46,7 @@ class soft_swap(Panel):
         spot, dots = draw_step(page, values["beta"], now), draw_lines(page, now)
         for name, thing, at in zip(("first", "second"), ("cat", "coffee"), now.before):
             dots.handle(name, (at, 1), along="x", label=thing)
-        page.link(f"apart by {now.apart:+.2f}: swapped with {now.q:.3f}", spot[0], dots[:])
+        page.link(f"apart by {now.apart:+.2f}: swapped with w = {now.q:.3f}", spot[0], dots[:])
 
     def say(self, values: dict, now: Swap) -> str:
         return (

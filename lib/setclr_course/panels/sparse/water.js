@@ -37,7 +37,7 @@ export function draw(page, values) {
 
   NAMES.forEach((name, j) => {
     plot.handle(name, points[j]);
-    const said = `${name}: similarity ${fixed(heights[j])}, above the water ${fixed(dry[j])}`;
+    const said = `${name}: similarity s = ${fixed(heights[j])}, above the water q = ${fixed(dry[j])}`;
     page.link(said, [wet(j), tips(j), ...(dry[j] > 0 ? [parts(j)] : [])]);
   });
   const standing = NAMES.flatMap((name, j) => (dry[j] > 0 ? [`${name} ${fixed(dry[j])}`] : [])).join(", ");

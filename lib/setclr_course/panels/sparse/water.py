@@ -79,7 +79,7 @@ class water(Panel):
         for j, name in enumerate(NAMES):
             sign = plus if name == "cat" else crosses
             sign.handle(name, points[j], along="y", label=f"top of {name}")
-            said = f"{name}: similarity {heights[j]:.2f}, above the water {dry[j]:.2f}"
+            said = f"{name}: similarity s = {heights[j]:.2f}, above the water q = {dry[j]:.2f}"
             page.link(said, wet[j], tips[j], *([parts[j]] if dry[j] > 0 else []))
 
     def say(self, values: dict, now: Water) -> str:
