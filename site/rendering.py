@@ -91,8 +91,8 @@ class Shown:
     def prediction(self, prediction: Prediction) -> str:
         asked, picture, beside = prediction.asked, prediction.picture, prediction.beside
         choices = "".join(
-            f'<button type="button" aria-pressed="false" class="setclr-choice" data-said="{html.escape(why)}" '
-            f'data-sign="{prediction.sign(text)}">{html.escape(text)}</button>'
+            '<button type="button" aria-pressed="false" class="setclr-choice" '
+            f'data-said="{html.escape(why)}" data-sign="{prediction.sign(text)}">{html.escape(text)}</button>'
             for text, why in asked.choices.items()
         )
         first, opened = "", ""

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
 RUN = ["00", "01", "02", "03", "04", "05", "06", "07", "08"]  # where no site is given: those that run quickly
 OURS = 1_000_000  # bytes before the first panel moves, packed as served, theme and formulas apart
-THEIRS = re.compile("_static/(?!panel|questions|names|opened|symbols|site)|searchindex")  # theme, formulas, search
+THEIRS = re.compile("_static/(?!panel|questions|names|opened|symbols|site)|searchindex")  # the theme, search
 GIVEN = os.environ.get("SETCLR_SITE")
 
 
