@@ -19,6 +19,10 @@ from setclr_course.kit.scene import Page
 from setclr_course.kit.still import Picture, pictured
 from setclr_course.teach.predictions import embedded
 
+# On a dark page the matrix is turned over: nothing is dark there, and all is light.
+DARK = ":is(html[data-theme='dark'], body[data-jp-theme-light='false'], body.vscode-dark) .setclr-card img"
+TURNED = f"<style>{DARK} {{filter: invert(1) hue-rotate(180deg)}}</style>"
+
 
 @dataclass(frozen=True)
 class Card:
@@ -69,7 +73,7 @@ class Card:
         edge = f"border-left:6px solid {colour}; box-shadow:inset 1px 0 #8a8a8a"
         style = f"{edge}; padding-left:12px; display:flex; flex-wrap:wrap; gap:16px"
         return (
-            f'<div class="setclr-card" style="{style}">'
+            f'<div class="setclr-card" style="{style}">{TURNED}'
             f'<div style="flex:none"><b>{self.name}</b><br>{embedded(self.picture())}</div>'
             f'<table style="flex:1 1 20em">{rows}</table></div>'
         )

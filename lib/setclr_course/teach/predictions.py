@@ -25,7 +25,7 @@ class Prediction:
         self.said, self.opened = widgets.HTML(), widgets.VBox()
         text = widgets.HTML(f'<div style="line-height:1.4"><b>{html.escape(asked.text)}</b></div>')
         buttons = widgets.Box(list(self.buttons.values()), layout=widgets.Layout(flex_flow="row wrap"))
-        self.first = widgets.HTML(still(beside))
+        self.first = widgets.VBox([] if beside is None else [without_controls(beside).widget])
         self.widget = widgets.VBox([text, self.first, buttons, self.said, self.opened])
         self.widget.add_class("setclr-prediction")
         if (before := PICKED.get((name, asked.text))) in self.buttons:
@@ -48,7 +48,8 @@ class Prediction:
         self.said.value = f'<div aria-live="polite" style="line-height:1.4">{shown}</div>'
         if self.picture is not None and not self.opened.children:
             self.opened.children = [self.picture.widget]
-        self.first.value = "" if self.beside is self.picture else self.first.value
+        if self.beside is self.picture:
+            self.first.children = []
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         return {**self.widget._repr_mimebundle_(), "text/html": self.page(), "text/plain": self.text()}, {}
@@ -87,8 +88,12 @@ def still(picture: Shown) -> str:
     """The picture as an element of a page."""
     if picture is None:
         return ""
-    kept = picture.still if isinstance(picture, Panel) else picture
+    kept = without_controls(picture)
     return embedded(kept) + below(kept)
+
+
+def without_controls(picture: Panel | Picture) -> Picture:
+    return picture.still if isinstance(picture, Panel) else picture
 
 
 def embedded(picture: Picture) -> str:

@@ -38,7 +38,7 @@ class Sheet:
             return f"<tr>{''.join(made)}</tr>"
 
         body = "".join(line("td", [name, *row]) for name, row in self.rows.items())
-        table = f"<table>{line('th', ['loss', *WORDS])}{body}</table>"
+        table = f"<table style='width:100%'>{line('th', ['loss', *WORDS])}{body}</table>"
         return f'<div class="setclr-check" role="status">{table}<p>{html.escape(self.said())}</p></div>'
 
 

@@ -256,7 +256,7 @@ def probabilities(places) -> np.ndarray:
 @pytest.mark.parametrize("scores", SCORES)
 def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(scores):
     x = torch.tensor([*scores, 0.0], dtype=torch.float64)
-    panel = panels.share_triangle(cooled=True, first=scores[0], second=scores[1])
+    panel = panels.share_triangle(first=scores[0], second=scores[1])
     bent, straight = (probabilities(points(line)) for line in marks(panel, "plane", "line"))
     np.testing.assert_allclose(straight[0], np.full(3, 1 / 3), atol=1e-5)
     rings = probabilities(points(marks(panel, "plane", "dots")[1]))
@@ -271,7 +271,7 @@ def test_the_path_of_the_sparsemax_turns_where_the_leads_are_the_temperature(sco
 @pytest.mark.parametrize("scores", [*SCORES, (0.0, 0.0)])
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10**0.5])
 def test_shares_are_those_of_the_scores_over_the_temperature(scores, temperature):
-    panel = panels.share_triangle(True, first=scores[0], second=scores[1], temperature=temperature)
+    panel = panels.share_triangle(first=scores[0], second=scores[1], temperature=temperature)
     now = panel.solve(panel.values)
     x = torch.tensor([*scores, 0.0], dtype=torch.float64) / panel.values["temperature"]
     np.testing.assert_allclose(now.sparse, sparsemax(x), atol=1e-9)
@@ -290,7 +290,7 @@ def test_the_dry_parts_are_the_sparsemax(heights):
 def test_the_level_that_is_dragged_is_where_the_water_stands_and_keeps_the_pillars():
     panel = panels.water()
     drag(panel, "coffee", 0, 0.7)
-    for y in (0.45, 0.3):
+    for y in (0.45, 0.4):
         drag(panel, "level", 0, y)
         heights = np.array([panel.values[name] for name in NAMES])
         assert heights[1] == 0.7 and panel.solve(panel.values).t == pytest.approx(y, abs=0.02)

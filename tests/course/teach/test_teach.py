@@ -128,6 +128,7 @@ def test_where_no_kernel_runs_it_folds(kind):
         assert words in folded
     assert bundle["text/plain"] == "Which? the largest / the <smallest>"
     assert "<img" in predict("77.1", kind(), beside=kind()).page().split("<details>")[0]
+    assert predict("77.1", beside=kind()).first.children[0].told["columns"]  # painted, on a dark page too
 
 
 CHOICES = {"the largest": "It has the most to lose.", "the smallest": "It weighs nothing."}

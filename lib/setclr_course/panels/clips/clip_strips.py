@@ -9,7 +9,7 @@ from setclr import views
 from setclr.seeding import seeded
 from setclr.video import VideoSet, clip_views, load_videos, video_views
 from setclr_course.kit.palette import BLUE, GREEN, INK, WHITE
-from setclr_course.kit.panel import Mark, Page, Panel, Plot, options, slider
+from setclr_course.kit.panel import Page, Panel, Piece, Plot, options, slider
 from setclr_course.kit.tiles import coloured
 
 KINDS = {
@@ -17,7 +17,8 @@ KINDS = {
     "each frame its own": "Each frame has a view of its own: they jump, and the motion is lost among them.",
 }
 SIDE, FRAMES = 32, 8  # a clip has so many frames of so many pixels
-BRACKETS, ROWS = (-0.22, 1.22), (2.2, 4.0)  # y of the brackets and of the views; the video is at 0
+HALF = 6  # frames in each plot
+BRACKETS, ROWS = (-0.22, 1.22), (1.85, 3.3)  # y of the brackets and of the views; the video is at 0
 
 
 class clip_strips(Panel):
@@ -28,7 +29,7 @@ class clip_strips(Panel):
         flow: the flow of these, of eleven fields.
     """
 
-    size, row_height = (9, 4.4), 2
+    size, mosaic, row_height = (9, 3.9), "early late", 2
     in_sight = 3
 
     def __init__(self, videos: VideoSet | None = None, flow: VideoSet | None = None, **initial: Any):
@@ -58,17 +59,21 @@ class clip_strips(Panel):
         return [strip(x.numpy()) for x in (whole, *seen.transpose(1, 2))]
 
     def draw(self, page: Page, values: dict, now: list[np.ndarray]) -> None:
-        begins = self.begins(values)
-        title = f"both clips have {FRAMES - np.ptp(begins)} frames of the video in common"
-        plot = page.plane("plot", (-0.1, 12.1), (ROWS[1] + 1.1, BRACKETS[0] - 0.2), title)
-        frames, seen = draw_strip(plot, now[0], 0, 0), []
+        begins, count = self.begins(values), self.whole[values["shown"]].shape[2]
+        titles = f"{FRAMES - np.ptp(begins)} frames are in both clips", f"frames {HALF + 1} to {count}"
+        x, y = np.array([0, HALF]), (ROWS[1] + 1.1, BRACKETS[0] - 0.2)
+        names = zip(("early", "late"), titles)
+        plots = [page.plane(name, x + HALF * k, y, title) for k, (name, title) in enumerate(names)]
+        frames, seen = draw_strip(plots, now[0], 0, 0), []
         looks = zip(begins, BRACKETS, (BLUE, GREEN), "●■", ROWS, now[1:])
         for v, (begin, y, colour, sign, row, view) in enumerate(looks, 1):
-            plot.line([begin, begin + FRAMES], y, colour, 5)
-            plot.dots((begin, y), INK, sign, 12).handle(f"clip {v}", (begin, y), f"begin {v}", along="x")
-            plot.text(begin, row - 0.08, f"{sign} view {v}", rise="bottom", anchor="start")
-            seen.append(draw_strip(plot, view, begin, row))
-        for k in range(self.whole[values["shown"]].shape[2]):
+            for plot in plots:
+                plot.line([begin, begin + FRAMES], y, colour, 5)
+            grip = plots[0].dots((begin, y), INK, sign, 12)
+            grip.handle(f"clip {v}", (begin, y), f"begin {v}", along="x")
+            plots[0].text(begin, row - 0.08, f"{sign} view {v}", rise="bottom", anchor="start")
+            seen.append(draw_strip(plots, view, begin, row))
+        for k in range(count):
             same = [view[k - begin] for view, begin in zip(seen, begins) if 0 <= k - begin < FRAMES]
             page.link(f"frame {k + 1}, seen {('never', 'once', 'twice')[len(same)]}", frames[k], *same)
 
@@ -86,12 +91,17 @@ class clip_strips(Panel):
         return [min(values[name], last) for name in ("begin 1", "begin 2")]
 
 
-def draw_strip(plot: Plot, pixels: np.ndarray, begin: int, y: float) -> Mark:
-    """Frames side by side from `begin` on, with gaps between; the boxes round them."""
-    count = pixels.shape[1] // SIDE
-    plot.picture(pixels, (begin, y), (begin + count, y + 1))
-    corners = np.column_stack([begin + np.arange(count), np.full(count, y)])
-    return plot.boxes(corners, corners + 1, edge=WHITE, width=4)
+def draw_strip(plots: list[Plot], pixels: np.ndarray, begin: int, y: float) -> list[Piece]:
+    """Frames side by side from `begin` on, HALF of them in each plot; the boxes round them."""
+    frames: list[Piece] = []
+    for k, plot in enumerate(plots):
+        end = begin + pixels.shape[1] // SIDE
+        plot.picture(pixels, (begin, y), (end, y + 1))
+        places = np.arange(max(begin, HALF * k), min(end, HALF * (k + 1)))
+        corners = np.column_stack([places, np.full(len(places), y)])
+        boxes = plot.boxes(corners, corners + 1, edge=WHITE, width=4)
+        frames += [boxes[place] for place in range(len(places))]
+    return frames
 
 
 def strip(frames: np.ndarray) -> np.ndarray:

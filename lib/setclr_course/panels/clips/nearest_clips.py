@@ -31,7 +31,7 @@ class nearest_clips(Panel):
     """
 
     least = 0.7
-    size, mosaic, widths, row_mosaic, in_sight = (9, 4.2), "map clips", (1, 1.4), "map", 2
+    size, mosaic, widths, row_mosaic, in_sight = (9, 4.8), "map clips", (1, 1.4), "map", 2
 
     def __init__(
         self, features: Mapping[str, Tensor] | None = None, videos: VideoSet | None = None, **initial: Any

@@ -72,7 +72,9 @@ class coupled_patches(Panel):
         wrong = best != at
         who = "they" if page.row else candidates(values)
         title = f"{who} receive {received.min():.2f} to {received.max():.2f} fair shares"
-        matrix = page.plane("matrix", (-1.7, m - 0.5), (n + 0.6, -0.7 - MOST * FAIR), title)
+        below = "second views" + ", then the queue" * (m > n)
+        matrix = page.plane("matrix", (-2.3, m - 0.5), (n + 0.6, -0.7 - MOST * FAIR), title, xlabel=below)
+        matrix.text(-2, (n - 1) / 2, "first views", turn=90)
         cells = matrix.cells(np.log10(now.clip(0.1 / n, 1)), -1 - np.log10(n), 0)
         matrix.frames(zip(at, at), width=1.5)
         sum_bars(matrix, received, -0.7, -FAIR)

@@ -42,7 +42,7 @@ class anchor_list(Panel):
         self.knobs = {
             "anchor": slider("anchor", 0, 0, last, 1, {0: "0", last: str(last)}),
             "beta": log_slider("sorting β", 1, 0.1, 1000, 0.1, {1: "paper 1", 100: "100"}),
-            "temperature": log_slider("sparsemax τ", 1, 0.01, 10, 0.1, {0.1: "0.1", 1: "SparseCLR: 1"}),
+            "temperature": log_slider("sparsemax τ", 1, 0.01, 10, 0.1, {1: "SparseCLR: 1"}),
             "C": log_slider("bound C", 100, 0.1, 100, 0.1, {1: "1", 100: "paper 100"}),
             "loss": options("trained with", self.batches),
         }

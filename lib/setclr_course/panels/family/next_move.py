@@ -58,7 +58,8 @@ class next_move(Panel):
         (z, forces), views = now, []
         along, (size, width) = plane.turned(z), (8, 2) if page.row else (11, 3.5)
         for plot, (name, loss), force in zip(("one", "two"), self.pair(values), forces):
-            circle = page.plane(plot, (-1.42, 1.42), title=name, xlabel="" if force.any() else "nobody moves")
+            below = f"{12 - resting(force)} of 12 move" if force.any() else "nobody moves"
+            circle = page.plane(plot, (-1.42, 1.42), title=name, xlabel=below)
             circle.dots([plane.drawn_at(z)[ASKED]], ORANGE, size=2 * size)
             views.append(plane.draw_views(circle, z, size))
             plane.round_the_circle(views[-1], z, of=f" {plot}")
@@ -72,9 +73,14 @@ class next_move(Panel):
         return "; ".join(told(m[0], force, now[0]) for m, force in zip(self.pair(values), now[1])) + "."
 
 
+def resting(force: np.ndarray) -> int:
+    """How many points hardly move: by no more than a twentieth of the longest arrow."""
+    return int((np.abs(force) <= 0.05 * np.abs(force).max()).sum())
+
+
 def told(name: str, force: np.ndarray, z: np.ndarray) -> str:
     """Where ● rocket moves, and how many points stay."""
     size = np.abs(force) / (np.abs(force).max() or 1)
     nearer = force[ASKED] * (plane.turned(z[ASKED]) @ z[1, ASKED[1]]) > 0
     way = f"moves {'towards' if nearer else 'away from'} its own ■, {size[ASKED]:.0%} of the longest arrow"
-    return f"{name}: ● rocket {way if size[ASKED] else 'stays'}; {(size <= 0.05).sum()} of 12 hardly move"
+    return f"{name}: ● rocket {way if size[ASKED] else 'stays'}; {resting(force)} of 12 hardly move"

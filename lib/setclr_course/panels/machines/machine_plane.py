@@ -42,11 +42,11 @@ class machine_plane(Panel):
     mosaic, row_mosaic, widths = "plane law", "plane; law", (1, 1.05)
     knobs = {
         "C": log_slider("bound C", 100, 0.1, 1000, 0.1, {1: "1", 100: "paper 100"}),
-        "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "STL-10: 1", 5: "ImageNet: 5"}),
+        "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "paper 1", 5: "5"}),
         "ridge": log_slider("ridge ρ", 0.1, 1e-3, 1, 0.1, {0.001: "hard", 0.1: "paper 0.1"}),
-        "x": slider("✚ to the right", 1.0, -2.0, 2.0, 0.1, {-0.7: "among the negatives", 1: "beside"}),
+        "x": slider("✚ to the right", 1.0, -2.0, 2.0, 0.1, {-0.7: "among ✕", 1: "beside"}),
         "y": slider("✚ up", 0.5, -2.0, 2.0, 0.1),
-        "toward": slider("★ on its way", 0.3, 0.0, 1.0, 0.05, {0: "at ✚", 1: "amid the negatives"}),
+        "toward": slider("★ on its way", 0.3, 0.0, 1.0, 0.05, {0: "at ✚", 1: "amid ✕"}),
         "kernel": options("kernel", ("rbf", "linear")),
     }
 

@@ -34,7 +34,7 @@ class solver_race(Panel):
     size, row_height = (9, 3.9), 3.6
     mosaic, row_mosaic = "gaps weights", "gaps"
     knobs = {
-        "steps": log_slider("steps m", 10, 1, ROUNDS, 0.05, {10: "10", 100: "100", 1000: "paper 1000"}),
+        "steps": log_slider("steps m", 10, 1, ROUNDS, 0.05, {10: "10", 1000: "paper 1000"}),
         "C": log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"}),
         "dimensions": options("dimensions E", ("3", "16", "64", "256")),
     }

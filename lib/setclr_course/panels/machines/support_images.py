@@ -47,7 +47,7 @@ class support_images(Panel):
         self.near, self.pixels, self.labels = x @ x.T, tiles(images), np.asarray(labels)
         self.knobs = {
             "query": slider("query", 0, 0, len(x) - 1, 1),
-            "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "STL-10: 1", 5: "ImageNet: 5"}),
+            "bandwidth": log_slider("bandwidth σ²", 1, 0.1, 10, 0.1, {1: "paper 1", 5: "5"}),
             "C": log_slider("bound C", 100, 0.1, 100, 0.1, {0.1: "0.1", 1: "1", 100: "paper 100"}),
         }
         super().__init__(**initial)

@@ -29,7 +29,7 @@ class spreading(Panel):
     row_mosaic = "ring; ring; ring; curves; curves"
     play = "step"
     knobs = {
-        "weight": slider("weight γ of QARe", 1.125, 0.0, 4.0, GRID, {0.0: "none", 1.125: "paper"}),
+        "weight": slider("weight γ of QARe", 1.125, 0.0, 4.0, GRID, {1.125: "paper"}),
         "step": slider("step", 8, 0, STEPS, 1),
     }
     also = [{"weight": float(b), "step": k} for b in BETAS for k in evenly(STEPS + 1, STOPS, [])]  # all play

@@ -25,7 +25,7 @@ export function draw(page, values) {
   lists.text(FIVE, down, order.map(String), { rise: "top", up: -3, bold: true });
   order.forEach((b, place) => {
     const a = FIRST[place];
-    lists.text(place, -9.4, `= ${a * b}`, { rise: "bottom" });
+    lists.text(place, -10.9, `= ${a * b}`, { rise: "bottom" });
     page.link(`${a} × ${b} = ${a * b}`, [upper(place), lower(place)]);
     const to = (x) => {
       const others = order.filter((other) => other !== b);

@@ -37,14 +37,14 @@ class two_lists(Panel):
 
         order, places = ORDERS[values["order"]], range(5)
         title = f"the sum is {total}" if page.row else "each column is a product; move the lower bars"
-        lists = page.plot("lists", (-0.5, 4.5), (-9.6, 7.4), title, frame="")
+        lists = page.plot("lists", (-0.5, 4.5), (-11, 7.4), title, frame="")
         upper = lists.bars(places, FIRST, GREY, 0.76)
         lower = lists.bars(places, [-bar for bar in order], PURPLE, 0.76)
         lists.line([-0.5, 4.5], 0, WHITE, 2)
         lists.text(places, FIRST, list(map(str, FIRST)), rise="bottom", up=2, bold=True)
         lists.text(places, [-bar for bar in order], list(map(str, order)), rise="top", up=-3, bold=True)
         for place, (a, b) in enumerate(zip(FIRST, order)):
-            lists.text(place, -9.4, f"= {a * b}", rise="bottom")
+            lists.text(place, -10.9, f"= {a * b}", rise="bottom")
             page.link(f"{a} × {b} = {a * b}", upper[place], lower[place])
 
             def to(x: float, y: float, bar: int = b) -> list[int]:

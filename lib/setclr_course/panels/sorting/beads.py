@@ -30,7 +30,7 @@ class beads(Panel):
 
     size, row_height = (9, 4.2), 3.9
     mosaic, widths, row_mosaic = "line unit", (3.4, 1), "line"
-    marks = {0.1: ".1", 0.5: "SimCLR .5", 2: "2"}
+    marks = {0.1: ".1", 0.5: "SimCLR .5"}
     knobs = {
         "temperature": log_slider("temperature τ", 0.5, 0.05, 5, 0.05, marks),
         **{name: slider(f"{name}, similarity", s, -1.0, 1.0, 0.05) for name, s in PLACES.items()},

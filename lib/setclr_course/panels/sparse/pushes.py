@@ -36,7 +36,7 @@ class pushes(Panel):
     mosaic, widths = "circle bars", (1, 1.35)
     row_mosaic = "circle; circle; circle; bars; bars"
     knobs = {
-        "margin": slider("margin", 1.0, 0.0, 2.0, 0.1, {0.0: "none", 1.0: "authors' program"}),
+        "margin": slider("margin", 1.0, 0.0, 2.0, 0.1, {1.0: "authors' program"}),
         "temperature": log_slider("InfoNCE's temperature τ", 0.5, 0.05, 5, 0.1),
         **{name: slider(f"angle of {name}", angle, -180, 175, 5) for name, angle in ANGLES.items()},
     }

@@ -23,13 +23,13 @@ export function draw(page, values) {
   plot.dots(points.slice(1), { colour: colours, sign: "✕", size: 14, edge: INK });
   plot.text(6.95, t, `level\nt = ${fixed(t)}`, { colour: BLUE, anchor: "end", rise: "bottom", up: 12 });
   const to = (x, y) => [sum(heights.map((height) => Math.max(height - y, 0)))];
-  plot.handle("level", [6.2, t], { ends: [level(heights, 2), level(heights, 0.05)], to });
+  plot.handle("level", [6.2, t], { ends: [level(heights, 1.4), level(heights, 0.05)], to });
 
   const stack = page.plot("stack");
   const above = sums(dry);
   stack.same(); // the floor
   const base = above.map((top, j) => top - dry[j]);
-  const parts = stack.bars(0, above, { colour: GREEN, wide: 0.6, base, edge: WHITE });
+  const parts = stack.bars(0, above, { colour: GREEN, wide: 0.8, base, edge: WHITE });
   stack.same(2); // the height of 1
   const middles = above.map((top, j) => top - dry[j] / 2);
   stack.text(0, middles, NAMES.map((name, j) => (dry[j] > 0.1 ? name : "")), { colour: WHITE, bold: true });

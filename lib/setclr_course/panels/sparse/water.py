@@ -11,7 +11,7 @@ from setclr_course.kit.panel import Page, Panel, slider
 from setclr_course.panels.sparse.candidates import faces
 
 HEIGHTS = dict(zip(NAMES, (0.85, 0.55, 0.75, -0.4, 0.3, 0.65)))  # the similarity of each to the anchor
-LEAST, MOST = 0.05, 2.0  # of the dry parts together
+LEAST, MOST = 0.05, 1.4  # of the dry parts together
 BOTTOM, TOP = -1.35, 1.6  # of the picture of the pillars
 DRY, WET = GREEN, "#b5b5b5"
 
@@ -66,12 +66,12 @@ class water(Panel):
         how: dict = {"along": "y", "to": to, "ends": ends, "step": 0.05, "label": "the water level"}
         surface.handle("level", (6.2, t), "total", **how)
 
-        stack = page.plot("stack", (-0.6, 0.6), (-0.2, 2.1), "dry parts together", frame="")
+        stack = page.plot("stack", (-0.5, 0.6), (-0.15, MOST), "dry parts together", frame="")
         above = dry.cumsum()
-        stack.line([-0.4, 0.4], 0, INK, 1)
-        parts = stack.bars(np.zeros(6), above, DRY, 0.6, above - dry, edge=WHITE)
-        stack.line([-0.4, 0.4], 1, INK, 1, "dash")
-        stack.text(0.43, 1, "1", anchor="start", bold=True)
+        stack.line([-0.46, 0.46], 0, INK, 1)
+        parts = stack.bars(np.zeros(6), above, DRY, 0.8, above - dry, edge=WHITE)
+        stack.line([-0.46, 0.46], 1, INK, 1, "dash")
+        stack.text(0.49, 1, "1", anchor="start", bold=True)
         words = [name if d > 0.1 else "" for name, d in zip(NAMES, dry)]
         stack.text(0, above - dry / 2, words, WHITE, bold=True)
         stack.text(0, -0.04, f"{above[-1]:.2f}", rise="top", bold=True)

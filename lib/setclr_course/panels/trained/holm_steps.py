@@ -42,9 +42,8 @@ class holm_steps(Panel):
         if any(table["p"].isna().any() or table.empty for table in self.tables.values()):
             raise ValueError("records must hold two losses or more with two seeds or more; noise is unknown")
         self.most = max(map(len, self.tables.values()))
-        marks = {0.005: "0.005", 0.05: "usual: 0.05", 0.5: "0.5"}
         self.knobs = {
-            "level": log_slider("level", 0.05, LOWEST, 0.5, 0.1, marks),
+            "level": log_slider("level", 0.05, LOWEST, 0.5, 0.1, {0.05: "usual: 0.05"}),
             "measure": options("features measured by", PROBE_FIRST),
         }
         if len(compared) > 1:

@@ -54,7 +54,7 @@ class recorded_curves(Panel):
         self.limits = holding(np.concatenate(every))
         self.knobs = {
             "epoch": slider("epoch", max(last // 4, 1), 1, last, 1, {1: "first", last: "last"}),
-            "row": slider("row, from the top", n, 1, n, 1, {1: self.names[0], n: self.names[-1]}),
+            "row": slider("row, from the top", n, 1, n, 1, {1: "top", n: "bottom"}),
             "measure": options("features measured by", PROBE_FIRST),
         }
         super().__init__(**initial)
