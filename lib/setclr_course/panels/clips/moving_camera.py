@@ -41,6 +41,7 @@ class moving_camera(Panel):
     size, row_height = (9, 3.7), 3.2
     mosaic, row_mosaic = "picture sees flow", "flow"
     in_sight, play = 2, "frame"
+    least = 0.38
 
     def __init__(self, picture: ArrayLike | None = None, **initial: Any):
         self.picture = np.asarray(photograph("camera") if picture is None else picture, np.float32)

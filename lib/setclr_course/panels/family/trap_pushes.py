@@ -46,6 +46,7 @@ class trap_pushes(Panel):
         self.mosaic = f"{' '.join(names[:half])}; {' '.join(names[half:])}"
         self.row_mosaic = "; ".join(f"{one} {two}" for one, two in zip(names, names[half:]))
         self.size, self.row_height = (9, 2 + 12 / half), 1.9 * half
+        self.least = min(0.65, 0.19 * half)
         super().__init__(**initial)
 
     def solve(self, values: dict) -> Pushed:

@@ -26,7 +26,7 @@ KNOBS = {
 class downhill(Panel):
     """The five numbers' walks under both losses, or one; the starts can be dragged, the steps played."""
 
-    play = "step"
+    play, least = "step", 0.42
 
     def __init__(self, losses: Collection[str] = ("InfoNCE", "GroCo"), **initial: Any):
         self.losses = [choice("losses", loss, KNOBS) for loss in losses]
