@@ -19,7 +19,7 @@ for package in (evaluation, training):  # autodoc sees what is imported, not wha
 
 KIT = Path(setclr_course.__file__).parent / "kit"
 
-ALONE = ("index", "play", "results", "teaching", "training", "search", "genindex")  # no pages beside them
+ALONE = ("index", "play", "results", "teaching", "training", "search")  # no pages beside them
 
 ADDRESS = os.environ.get("SETCLR_ADDRESS", "")  # of the site, with a stroke at its end, where it is known
 html_baseurl = ADDRESS
@@ -58,7 +58,8 @@ katex.render_latex = lighter.delimited
 
 html_theme = "pydata_sphinx_theme"
 FRONT = [*KIT.glob("*.js"), *KIT.glob("*.woff2"), KIT / "panel.css", *KIT.parent.glob("panels/*/*.js")]
-html_static_path = ["static", *map(str, FRONT), os.environ["SETCLR_STATIC"]]
+PICTURE = lighter.HERE.parent / "notebooks" / "pictures" / "one_idea.png"  # of a page that has none
+html_static_path = ["static", *map(str, [*FRONT, PICTURE]), os.environ["SETCLR_STATIC"]]
 templates_path = ["templates"]
 html_css_files = ["panel.css", "site.css"]
 html_js_files = [
@@ -68,6 +69,7 @@ html_js_files = [
     ("symbols.js", {"type": "module"}),
     ("opened.js", {"type": "module"}),
 ]
+html_use_index = html_domain_indices = False  # nothing leads there; the search finds every name
 html_show_sourcelink = False
 html_copy_source = False
 html_permalinks_icon = "#"
@@ -96,7 +98,8 @@ def shared(app, pagename: str, templatename: str, context: dict, doctree) -> Non
     lines = " ".join(re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<p>(.*?)</p>", body, re.DOTALL)[:2])
     picture = re.search(r'<img[^>]*src="(?:\.\./)*([^"]+\.(?:png|webp))"', body)
     context["told"] = textwrap.shorten(html.unescape(lines), 200, placeholder=" …")
-    context["pictured"] = ADDRESS + (picture[1] if picture else "pictures/one_idea.png")
+    root = ADDRESS or "../" * pagename.count("/")
+    context["pictured"] = root + (picture[1] if picture else f"_static/{PICTURE.name}")
 
 
 def setup(app) -> None:

@@ -1,6 +1,6 @@
 """What a page loads, made light once Sphinx has written it: formulas are typeset here and not by the reader's
 browser, and the style sheets become one, without the rules that no page uses. So the first paint waits for
-two files, the page and its look.
+two files, the page and its look. Here the losses get the colour in the text, too, that they have in pictures.
 """
 
 import html
@@ -9,6 +9,8 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from setclr_course.kit.palette import OF_LOSS
 
 HERE = Path(__file__).resolve().parent
 FORMULA = re.compile(r'(<(span|div) class="math[^>]*>)\s*\\([(\[])(.*?)\\[)\]]\s*(</\2>)', re.DOTALL)
@@ -22,7 +24,11 @@ THEIRS = (
     "katex/katex.min.css",
 )
 OURS = ("panel.css", "site.css")
+VARIABLE = re.compile(r"(?<=[{;])\s*(--(?!setclr)[\w-]+):(?:\"[^\"]*\"|\([^()]*\)|[^;{}()\"])*;?")
 GROUPS = ("@media", "@supports", "@layer", "@container")
+LOSS = re.compile(rf"\b({'|'.join(OF_LOSS)})\b")
+PLAIN = ("a", "button", "h1", "h2", "h3", "math", "pre", "script", "summary", "svg")  # not coloured
+OWN = '<span class="setclr-loss" style="--own:var(--setclr-{0},#{0})">{1}</span>'
 ICON = re.compile(r'<(i|span) class="[^"]*fa-solid fa-([\w-]+)[^"]*"></\1>')
 ICONS = {
     "bars": "☰",
@@ -104,6 +110,12 @@ def used(css: str, words: set[str]) -> str:
     return "\n".join(kept)
 
 
+def asked_for(css: str, words: set[str]) -> str:
+    """The style sheet without the theme's variables that nothing reads."""
+    read = words.union(re.findall(r"var\(\s*(--[\w-]+)", css))
+    return VARIABLE.sub(lambda found: found[0] if found[1] in read else "", css)
+
+
 def look(static: Path, words: set[str]) -> str:
     """The one style sheet: the theme's, without what no page uses, then ours."""
     sheets = []
@@ -111,7 +123,8 @@ def look(static: Path, words: set[str]) -> str:
         css = re.sub(r"/\*.*?\*/|\s+", " ", path.read_text(), flags=re.DOTALL)
         css = re.sub(r"url\((?=fonts)", f"url({path.relative_to(static).parent}/", css)
         sheets.append(css if path.name in OURS else used(css, words))
-    return "\n".join(sheets)
+    whole = asked_for("\n".join(sheets), words)
+    return asked_for(whole, words)  # without those that only such a variable has read
 
 
 def named(page: str) -> str:
@@ -122,6 +135,22 @@ def named(page: str) -> str:
     page = page.replace(' aria-label="Toggle hidden content"', "")  # it says what it opens
     page = page.replace('title="Search" aria-label="Search"', 'title="Search"')  # it has its keys in it
     return re.sub(r"(>([^<>]+)</a><details[^>]*><summary)(?=><)", r'\1 aria-label="pages of \2"', page)
+
+
+def coloured(page: str) -> str:
+    """The page with each name of a loss in its colour, as pictures and menus have it (palette.py), and the
+    cards' edges in that of the theme."""
+    before, start, rest = page.partition('<article class="bd-article">')
+    article, end, after = rest.partition("</article>")
+    inside, made = 0, [""]
+    for piece in re.split(r"(<[^>]*>)", re.sub(r"solid #(\w{6})", r"solid var(--setclr-\1,#\1)", article)):
+        tag = re.match(r"<(/?)(\w+)", piece)
+        if tag and tag[2] in PLAIN:
+            inside += -1 if tag[1] else 1
+        elif not tag and not inside and "setclr-loss" not in made[-1]:
+            piece = LOSS.sub(lambda found: OWN.format(OF_LOSS[found[0]][1:], found[0]), piece)
+        made.append(piece)
+    return "".join([before, start, *made, end, after])
 
 
 def searching(script: str) -> str:
@@ -140,7 +169,8 @@ def lighten(out: Path, katex: Path) -> None:
     before = dict(pages)
     typeset(pages, katex)
     for path in pages:
-        pages[path] = named(pages[path])
+        course = not {"api", "_modules"} & set(path.relative_to(out).parts)
+        pages[path] = coloured(named(pages[path])) if course else named(pages[path])
         if pages[path] != before[path]:
             path.write_text(pages[path])
     search = static / "searchtools.js"

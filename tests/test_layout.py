@@ -117,14 +117,17 @@ def code_lines(path: Path) -> int:
 
 
 def test_the_house_stays_small():
-    """Lines of code of the library, the course, its JavaScript and the tests. Nobody raises a limit
-    (CONTRIBUTING.md)."""
+    """Lines of code of the library, the course, its JavaScript and the tests; lines of the look. Nobody
+    raises a limit (CONTRIBUTING.md)."""
     assert sum(map(code_lines, LIBRARY.rglob("*.py"))) <= 8000
     assert len(list((LIBRARY / "training").glob("*.py"))) <= 15
     assert sum(map(code_lines, COURSE.rglob("*.py"))) <= 9700
-    scripts = [*COURSE.rglob("*.js"), *(TESTS.parent / "site").rglob("*.js")]
+    site = TESTS.parent / "site"
+    scripts = [*COURSE.rglob("*.js"), *site.rglob("*.js")]
     assert sum(len(re.findall(LINE_OF_JS, path.read_text())) for path in scripts) <= 2300
     assert sum(map(code_lines, TESTS.rglob("*.py"))) <= 14500
+    looks = [*COURSE.rglob("*.css"), *site.glob("static/*.css"), *site.glob("templates/*")]
+    assert sum(len(path.read_text().splitlines()) for path in looks) <= 600
 
 
 def test_a_panels_file_is_short():

@@ -288,6 +288,7 @@ class Links(HTMLParser):
     def handle_starttag(self, tag, attributes):
         told = dict(attributes)
         self.to += [told[key] for key in ("href", "src", "data-atlas") if told.get(key)]
+        self.to += [told["content"]] if told.get("property") == "og:image" else []
         self.places |= {told[key] for key in ("id", "name") if told.get(key)}
 
 
