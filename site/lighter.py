@@ -28,6 +28,7 @@ VARIABLE = re.compile(r"(?<=[{;])\s*(--(?!setclr)[\w-]+):(?:\"[^\"]*\"|\([^()]*\
 GROUPS = ("@media", "@supports", "@layer", "@container")
 LOSS = re.compile(rf"\b({'|'.join(OF_LOSS)})\b")
 PLAIN = ("a", "button", "h1", "h2", "h3", "math", "pre", "script", "summary", "svg")  # not coloured
+LETTER = re.compile("[α-ω]")  # also in the text a symbol of the formulas, for symbols.js
 OWN = '<span class="setclr-loss" style="--own:var(--setclr-{0},#{0})">{1}</span>'
 ICON = re.compile(r'<(i|span) class="[^"]*fa-solid fa-([\w-]+)[^"]*"></\1>')
 ICONS = {
@@ -149,6 +150,8 @@ def coloured(page: str) -> str:
             inside += -1 if tag[1] else 1
         elif not tag and not inside and "setclr-loss" not in made[-1]:
             piece = LOSS.sub(lambda found: OWN.format(OF_LOSS[found[0]][1:], found[0]), piece)
+            if "mathnormal" not in made[-1]:
+                piece = LETTER.sub(r'<span class="mathnormal">\g<0></span>', piece)
         made.append(piece)
     return "".join([before, start, *made, end, after])
 

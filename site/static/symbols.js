@@ -1,5 +1,5 @@
-// A symbol of a formula, and what it stands for in the panels of the page: pointing at the one lights the other.
-const SYMBOL = ".katex-html .mathnormal";
+// A symbol of a formula or of the text, and what it stands for in the panels of the page: pointing at the one lights the other.
+const SYMBOL = ".mathnormal";
 let before = "";
 
 // Whether words name a symbol: as a letter that stands alone.
