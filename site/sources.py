@@ -120,10 +120,11 @@ def folding(cell: nbformat.NotebookNode, tags: set[str]) -> dict:
 
 def within(text: str) -> str:
     """A text with links to the pages alone: README's tables are on a page, and what else the repository has
-    is named and not linked."""
+    is named and not linked, or left out where it stands alone in brackets."""
+    there = r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)"
     text = re.sub(r"\]\((\.\./)*\.\./README\.md\)", r"](\1results.md)", text)
     text = re.sub(r"\]\(((?:\.\./)*)\.\./site/text/", r"](\1", text)
-    return re.sub(r"\[([^\]]*)\]\(<?(?:\.\./)+(?:lib|tests|examples|data)/[^)]*\)", r"\1", text)
+    return re.sub(there, r"\1", re.sub(rf" \({there}\)", "", text))
 
 
 def as_in_jupyter(title: str) -> str:
