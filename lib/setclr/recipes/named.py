@@ -33,7 +33,7 @@ def compared() -> dict[str, dict[str, Any]]:
     return made | {
         f"compare-photo-{name}": dict(loss=loss, **small)
         for name, loss in COMPARED.items()
-        if not name.startswith(("iot-total", "iot-both"))
+        if not name.startswith("iot-total") and name != "iot-both-uniform"
     }
 
 
