@@ -173,7 +173,6 @@ def narrowed(page):
 
 
 def test_each_panel_of_each_page_moves(opened, site):
-    panels = 0
     for name in alive(site):
         page = opened(name)
         open_questions(page)
@@ -195,12 +194,11 @@ def test_each_panel_of_each_page_moves(opened, site):
             heard = set()
             for button in panel.locator(".setclr-press:not(:has-text('reset'))").all():
                 panel.get_by_role("button", name="reset").click()
+                start = sentence.inner_text()  # the front page's panel has trained itself meanwhile
                 button.click()
-                heard.add(sentence.inner_text())
-            assert heard != {before[1]}, f"{name}: no button of the panel does anything"
-            panels += 1
-        assert not page.locator(".katex-error").count(), name
-    assert panels >= len(alive(site))
+                heard.add(sentence.inner_text() != start)
+            assert heard != {False}, f"{name}: no button of the panel does anything"
+        assert page.locator(".setclr-panel").count() and not page.locator(".katex-error").count(), name
 
 
 LOADED = """[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
