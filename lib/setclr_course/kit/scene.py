@@ -258,7 +258,8 @@ class Page:
 
     def link(self, said: str, *over: Mark | Piece, lit: Iterable[Mark | Piece] = (), **sets: Any) -> None:
         """Things that belong together: pointing at one of `over` lights up all of them and those `lit`, and
-        says so. A click sets the controls that are named: `patch=3`."""
+        says so. A click sets the controls that are named: `patch=3`. A letter that stands alone in what is
+        said ("share p = 0.29") is that of the page's formulas: on the site each lights the other."""
         shown, also = ([one for thing in things if (one := thing.to_json())] for things in (over, lit))
         self.links.append((said, shown, also, sets))
 

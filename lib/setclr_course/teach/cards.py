@@ -21,7 +21,8 @@ from setclr_course.teach.predictions import embedded
 
 # On a dark page the matrix is turned over: nothing is dark there, and all is light.
 DARK = ":is(html[data-theme='dark'], body[data-jp-theme-light='false'], body.vscode-dark) .setclr-card img"
-TURNED = f"<style>{DARK} {{filter: invert(1) hue-rotate(180deg)}}</style>"
+LOOK = "filter: invert(1) hue-rotate(180deg) !important; mix-blend-mode: screen !important"
+TURNED = f"<style>{DARK} {{{LOOK}}}</style>"
 
 
 @dataclass(frozen=True)
