@@ -58,6 +58,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         hypothesis.seed(SHIFT)(item.obj)
 
 
+@pytest.fixture(scope="module")
+def browser():
+    from in_browser import chromium
+
+    with chromium() as browser:
+        yield browser
+
+
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(SHIFT)

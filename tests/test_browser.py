@@ -13,7 +13,7 @@ import urllib.request
 import nbformat
 import papermill
 import pytest
-from in_browser import chromium, opened
+from in_browser import opened
 from notebook_tools import FOLDER, METADATA, notebooks
 from playwright.sync_api import expect
 from sweep import TOUCHABLE
@@ -28,14 +28,8 @@ WHOLE = "00_start_here"  # runs to its end here; of the others `make test` runs 
 
 
 @pytest.fixture(scope="module")
-def browser():
-    expect.set_options(timeout=1000 * HANGS)
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def page(browser):
+    expect.set_options(timeout=1000 * HANGS)
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(1000 * HANGS)
     return page

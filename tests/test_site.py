@@ -17,7 +17,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from in_browser import chromium
 from notebook_tools import ROOT
 from playwright.sync_api import expect
 
@@ -68,12 +67,6 @@ def served(folder):
 def address(site):
     with served(site) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ class Front(anywidget.AnyWidget):
     _css = (FOLDER / "panel.css").read_text()
 
     told: traitlets.Dict = traitlets.Dict().tag(sync=True)
-    """What stays: `size` of the picture, `boxes` of its plots, how small it can be at `least`, `knobs`, how
-    many are `in_sight`, what the `more` are called, which slider `play`s, `buttons`, and what
+    """What stays: `size` of the picture, `boxes` of its plots, how small it can be at `least` and how `flat`,
+    `knobs`, how many are `in_sight`, what the `more` are called, which slider `play`s, `buttons`, and what
     `atlas.told_of_twin` tells. Of a still picture only the first two, and its `columns`."""
     pictures: traitlets.Dict = traitlets.Dict().tag(sync=True)
     """PNG files by name, as addresses that hold them."""

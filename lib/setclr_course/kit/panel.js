@@ -8,7 +8,7 @@ const FRAME = 120; // milliseconds from an answer to the next step while it play
 const GLIDE = 160; // milliseconds in which marks move to their new places, where nobody drags them
 const NEAR = 7; // pixels within which the pointer is at a dot or a line
 const REST = 150; // milliseconds without a move after which a kernel is told where the controls of a twin stand
-const [TALL, LEAST] = [0.55, 0.65]; // a picture's height, of the window's, and how much of its size it keeps
+const [TALL, LOW, LEAST] = [0.55, 0.7, 0.65]; // a picture's height, of the window's, and how much of its size it keeps
 const DROP = 30; // pixels within which a handle finds the place where it snaps
 const NUMBER = /(−?\d+(?:\.\d+)?)/;
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
@@ -33,23 +33,23 @@ function nearest({ way: [kind, ...numbers], ends, snap = [], spot, f }, p) {
 
 // Where the plots lie on a page so wide: as they are made while there is room, else below one another; and so high that their
 // controls are seen with them.
-function arranged({ size: [wide, high], boxes, least = LEAST }, width, plots) {
+function arranged({ size: [wide, high], boxes, least = LEAST, flat = least }, width, plots) {
   const whole = width >= least * wide;
-  const [places, all] = whole ? [{ ...boxes }, high] : stacked(boxes, width, plots);
-  const across = whole ? Math.min(1, width / wide) : 1;
-  const down = Math.max(least, Math.min(1, 1.15 * across, (TALL * innerHeight) / all));
+  const [places, all] = whole ? [{ ...boxes }, high] : stacked(boxes, width, plots, least);
+  const [across, tall] = whole ? [Math.min(1, width / wide), TALL] : [1, LOW]; // LOW where controls lie over it
+  const down = Math.max(whole ? least : flat, Math.min(1, 1.15 * across, (tall * innerHeight) / all));
   for (const name in places) places[name] = places[name].map((side, k) => side * (k % 2 ? down : across));
   return { places, width: Math.min(width, wide), height: all * down };
 }
 
 // The plots below one another, and how high they are together.
-function stacked(boxes, width, plots) {
+function stacked(boxes, width, plots, least) {
   const places = {};
   let [left, top, tall] = [0, 0, 0];
   for (const name in boxes) {
     const [, , w, h] = boxes[name];
-    const half = (width - 12) / 2; // what is a little wider than half a page shrinks, so that two stand side by side
-    const grown = w > 1.1 * half ? Math.min(width, 1.3 * w) : Math.min(w, half);
+    const half = (width - 12) / 2; // what may shrink to half a page does, so that two stand side by side
+    const grown = least * w > half ? Math.min(width, 1.3 * w) : Math.min(w, half);
     const plot = plots.find((plot) => plot.name === name);
     const f = new Frame(plot, grown, h);
     const height = h - f.high + (plot.equal ? f.bottom - f.top : new Frame(plot, w, h).high);
@@ -84,8 +84,8 @@ class Stage {
     const told = this.told.layouts?.find(({ boxes }) => scene.plots.every(({ name }) => name in boxes)) ?? this.told;
     const room = this.told.play ? 36 : 0; // beside the titles, for the button that plays
     const least = room + (told.least ?? LEAST) * told.size[0]; // where it is narrower, plots stand below one another
-    const low = () => arranged(told, least / 2, scene.plots).height < 0.7 * innerHeight; // also beside its controls
-    this.parent.style.flexBasis = `${this.parent.parentElement.clientWidth < least && low() ? least / 2 : least}px`;
+    const low = () => arranged(told, 290, scene.plots).height < LOW * innerHeight + 1; // also beside its controls
+    this.parent.style.flexBasis = `${this.parent.parentElement.clientWidth < least && low() ? 290 : least}px`;
     const { places, width, height } = arranged(told, (this.parent.clientWidth || told.size[0]) - room, scene.plots);
     this.plots.splice(scene.plots.length).forEach((plot) => plot.remove());
     Object.assign(this.element.style, { height: `${height}px`, width: `${width}px` });

@@ -69,6 +69,8 @@ class Panel:
     """Width and height of the picture in inches of 96 pixels."""
     least: float = 0.65
     """Of this size. Narrower, letters would meet: plots stand below one another; nor is it flatter."""
+    flat: float = 0.5
+    """How much of their height these keep, so that they can be seen at once."""
     mosaic: str = "plot"
     """The plots' names as they stand: "ring lists; ring fits" is one beside two."""
     widths: Sequence[float] = ()
@@ -148,7 +150,7 @@ class Panel:
         in_sight = 1 + (sliders or [0])[0] if self.in_sight is None else self.in_sight
         return {
             "size": size, "boxes": layout.boxes(self.mosaic, *size, self.widths, self.heights),
-            "least": self.least,
+            "least": self.least, "flat": self.flat,
             "knobs": {name: knob.to_json() for name, knob in self.knobs.items()},
             "in_sight": in_sight, "more": whole_names([*self.knobs.values()][in_sight:]),
             "play": self.play, "buttons": dict(self.buttons),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from in_browser import IMPORT, OPEN, chromium, crowded, differences, opened, state
+from in_browser import IMPORT, OPEN, crowded, differences, opened, state
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -64,12 +64,6 @@ class every_mark(Panel):
 
     def say(self, values: dict, now: None) -> str:
         return f"x is {values['x']:g}."
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 def painted(panel: Panel) -> list[list[np.ndarray]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from in_browser import IMPORT, chromium, differences, opened
+from in_browser import IMPORT, differences, opened
 from playwright.sync_api import expect
 
 from setclr import losses as library
@@ -36,12 +36,6 @@ MADE = {
     "NTLogistic": lambda v: library.NTLogistic(v["temperature"]),
     "SupCon": lambda v: library.SupCon(v["temperature"]),
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

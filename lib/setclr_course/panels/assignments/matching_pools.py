@@ -81,7 +81,7 @@ class matching_pools(Panel):
         below += f"\nmean of {PAGES} pools: {now.means[way][now.at]:.0f} %" * page.row
         plane = page.plane("page", (-0.6, WIDE + 3.6), (ROWS * HIGH - 0.6, -1.1), xlabel=below)
         heads = [column * WIDE + k * BESIDE for column in range(COLUMNS) for k in range(3)]
-        plane.text(heads, -0.65, ["view 1", "gets", "true one"] * COLUMNS, DUSK, "small", rise="bottom")
+        plane.text(heads, -0.65, ["view 1", "gets", "true"] * COLUMNS, DUSK, "small", rise="bottom")
         number = np.arange(len(now.right))
         here = np.stack([number % COLUMNS * WIDE, number // COLUMNS * HIGH], 1)
         pool, wrong = now.pool[:SHOWN], ~now.right

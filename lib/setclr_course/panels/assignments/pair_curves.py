@@ -21,7 +21,7 @@ CURVES = (  # eq. 7, 8 and 10, by gap and parameter; the parameter; values of it
 class pair_curves(Panel):
     """The three losses of figure 5, each with its own parameter, above the force each exerts on the gap."""
 
-    least = 0.9
+    least = 0.62
     size, row_height = (9, 4.4), 5.2
     mosaic = "contrastive triplet GroCo; contrastive-force triplet-force GroCo-force"
     heights = (1.4, 1)
@@ -43,8 +43,19 @@ class pair_curves(Panel):
             for value in fixed:
                 upper.line(GAP[::4], function(GAP[::4], value), GREY, 1)
             upper.line(GAP, loss, colour, 3)
-            heights, words = zip(*((min(function(-2, x), 5.5), f"{symbol}={x:g}") for x in fixed))
-            upper.text(-2, heights, words, DUSK, "small", "start", "bottom", 3, halo=True)
+            at = np.linspace(-0.8, -2, len(fixed))  # beside one another as well as below
+            heights = [min(function(*one), 5.5) for one in zip(at, fixed)]
+            upper.text(
+                at,
+                heights,
+                [f"{symbol}={x:g}" for x in fixed],
+                DUSK,
+                "small",
+                "start",
+                "bottom",
+                3,
+                halo=True,
+            )
             title = "force" if page.row else f"{name}: force"  # narrow pages put it far below its curve
             axes(page, f"{name}-force", title, force).line(GAP, force, colour, 3)
 

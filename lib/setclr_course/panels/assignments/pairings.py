@@ -122,5 +122,5 @@ def draw_shares(page: Page, way: str, shares: np.ndarray) -> Mark:
     table.text(0, 1, WAYS[way], COLOURS[way], anchor="start", rise="bottom", up=3, bold=True, within=True)
     cells = table.cells(shares)
     table.frames([(i, i) for i in range(N)], width=1.6)
-    table.text(range(N), N, [f"{total:.1f}" for total in shares.sum(0)], size="small")
+    table.text(range(N), N, [f"{total:.1f}".removesuffix(".0") for total in shares.sum(0)], size="small")
     return cells

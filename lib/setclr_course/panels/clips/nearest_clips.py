@@ -60,7 +60,7 @@ class nearest_clips(Panel):
     def draw(self, page: Page, values: dict, now: list[int]) -> None:
         places, query = self.maps[values["features"]].places, values["query"]
         named = self.classes[values["coloured by"]]
-        below = 1.3 + 0.15 * -(-len(named) // 3)  # room for the words
+        below = 1.3 + 0.15 * -(-len(named) // 2)  # room for the words
         plane = page.plane("map", (-1.12, 1.12), (-below, 1.12), "clips: near where features are alike")
         plane.segments(places[query], places[now], GREY)
         ring = plane.dots(places[query], GREEN, size=22, edge="")
@@ -69,7 +69,7 @@ class nearest_clips(Panel):
         colours, signs = np.divmod(self.labels[values["coloured by"]], len(SIGN_OF_CLASS))
         for k, name in enumerate(named):
             sign, colour = SIGN_OF_CLASS[k % len(SIGN_OF_CLASS)], OF_CLASS[k // len(SIGN_OF_CLASS)]
-            at = k % 3 * 0.76 - 1.1, -1.27 - 0.15 * (k // 3)
+            at = k % 2 * 1.15 - 1.1, -1.27 - 0.15 * (k // 2)
             plane.text(*at, f"{sign} {name}", colour, "small", "start")
         dots: dict[int, Piece] = {}
         for number, sign in enumerate(SIGN_OF_CLASS):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROUNDS = 100
 PRESSES = {"rows": (1, "rows"), "both": (2 * ROUNDS, "columns")}  # of `scaled`, and which comes first
 FAIR = 0.6  # of a cell: the bar of a fair share
-LISTED = 8  # patches
+LISTED = 7  # patches
 
 
 class coupled_patches(Panel):
@@ -84,14 +84,16 @@ class coupled_patches(Panel):
         matrix.dots(np.column_stack([best, at])[wrong], VERMILION, "✕", 14, edge="")
 
         listed = page.plane("listed", (0, 4.8), (min(n, LISTED), -0.7), f"{wrong.sum()} of {n} take another")
-        listed.text((0.5, 1.5, 2.5, 3.75), -0.1, ("patch", "another", "own", "shares"), rise="bottom")
+        listed.text(
+            (0.4, 1.5, 2.5, 3.75), -0.1, ("patch", "taken", "own", "shares"), size="small", rise="bottom"
+        )
         for row, i in enumerate(np.argsort(~wrong, kind="stable")[:LISTED]):
             faces = [self.faces[0][i], self.faces[1][other[i]], self.faces[1][i]]
             frames = ["", VERMILION if wrong[i] else "", ""]
             three = listed.photographs([(k + 0.5, row + 0.5) for k in range(3)], faces, 0.92, frame=frames)
             shares = f"{now[i, other[i]]:.0%} : {now[i, i]:.0%}"
             listed.text(3.15, row + 0.5, shares, anchor="start")
-            page.link(f"another : own, {shares}", cells[i, other[i]], three, lit=[first[i], second[other[i]]])
+            page.link(f"taken : own, {shares}", cells[i, other[i]], three, lit=[first[i], second[other[i]]])
 
     def say(self, values: dict, now: np.ndarray) -> str:
         n, received = len(now), fair_shares(now)

@@ -11,11 +11,11 @@ GAP = (2.5, 2.7)  # fair shares: where the gap begins and ends
 
 def sum_bars(
     plot: Plot, sums: np.ndarray, base: float, unit: float, colour: Words = SKY, flat: bool = False,
-    wide: float = 1.0, words: bool = False,
+    wide: float = 1.0, words: str = "",
 ) -> Mark:  # fmt: skip
     """Bars for sums (n,) in fair shares, each `unit` long, from `base` on; a fair share has a line.
 
-    flat: to the right, beside rows. words: with the sums.
+    flat: to the right, beside rows. words: with the sums, in this format.
     """
     at, turn, ends = np.arange(len(sums)), -1 if flat else 1, base + unit * sums.clip(max=MOST)
 
@@ -32,5 +32,5 @@ def sum_bars(
     if words:
         x, y = points(at, base + unit * sums.clip(1, MOST)).T
         how: dict = {"anchor": "start", "right": 4} if flat else {"rise": "bottom", "up": 2}
-        plot.text(x, y, [f"{one:.2f}".removeprefix("0") for one in sums], size="small", **how)
+        plot.text(x, y, [format(one, words).removeprefix("0") for one in sums], size="small", **how)
     return bars

@@ -32,6 +32,7 @@ class Hub(NamedTuple):
 class hub(Panel):
     """Drag the coffee's bucket into the middle and home again; below stands what each bucket receives."""
 
+    least = 0.62
     size, row_height = (9, 5), 8.4
     mosaic, heights = "total rows both; total-sums rows-sums both-sums", (1.4, 1)
     row_mosaic = "rows; rows; total-sums; rows-sums; both-sums"
@@ -60,7 +61,7 @@ class hub(Panel):
                 f"{way}-sums", (-0.6, N - 0.4), (-1, HIGH * MOST + 0.5), title if page.row else "",
                 xlabel="" if page.row else f"loss {loss_of(shares):.2f}",
             )  # fmt: skip
-            bars = sum_bars(sums, shares.sum(0), 0, HIGH, COLOURS, wide=0.8, words=True)
+            bars = sum_bars(sums, shares.sum(0), 0, HIGH, COLOURS, wide=0.8, words=".1f")
             sums.photographs([(j, -0.55) for j in range(N)], two_views()[1], 0.8)
             marks += [buckets, bars]
         for j, name in enumerate(NAMES):

@@ -24,7 +24,7 @@ class Shapes(NamedTuple):
 class two_shapes(Panel):
     """Six photographs in two views on a circle, and the similarities within each view: ■ can be dragged."""
 
-    least = 0.7
+    least = flat = 0.7
     size, row_height = (9, 4.3), 4.6
     mosaic, widths, heights = "ring A B; ring bars bars", (1.6, 1, 1), (1.3, 1)
     row_mosaic = "ring; B"

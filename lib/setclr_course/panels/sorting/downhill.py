@@ -26,7 +26,7 @@ KNOBS = {
 class downhill(Panel):
     """The five numbers' walks under both losses, or one; the starts can be dragged, the steps played."""
 
-    play, least = "step", 0.42
+    play = "step"
 
     def __init__(self, losses: Collection[str] = ("InfoNCE", "GroCo"), **initial: Any):
         self.losses = [choice("losses", loss, KNOBS) for loss in losses]
@@ -81,8 +81,7 @@ def draw_walk(
     shown = plot.photographs(beside(step + 38, column), faces(), FACE)
     ahead = places[: step + 1, 0] > places[: step + 1, 1:].max(1)  # the film does not tell its end
     leads = f"leads from step {ahead.argmax()}" if ahead.any() else "is not in front yet"
-    rocket = f"rocket {change(places, step)} · "
-    plot.note(f"{'' if page.row else rocket}✚ {leads}")
+    plot.note(f"✚ {leads}")
     return draw_signs(plot, beside(0, places[0])), shown
 
 

@@ -50,7 +50,7 @@ class first_places(Panel):
         title, chance, ticks = "chance of a first place", now.groco.chance, {0: "✕ 0", 1: "✚ 1"}
         chances = page.plot("chances", X, (-0.2, 1.05), title, yticks=ticks, frame="", room=(33, 0, 0, 0))
         chances.line(X, 0, INK, 1)
-        numbers = chances.text(spread(now.d, 0.12), -0.12, [brief(p) for p in chance], DUSK, "small")
+        numbers = chances.text(spread(now.d, 0.17), -0.12, [brief(p) for p in chance], DUSK, "small")
         bars = chances.bars(now.d, chance, ORANGE, 0.05)
         for i, (name, d, p) in enumerate(zip(WHO, now.d, chance)):
             signs[i].handle(name, (d, 0), along="x")

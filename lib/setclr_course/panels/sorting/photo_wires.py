@@ -23,7 +23,7 @@ class photo_wires(Panel):
         images: how many of the six photographs there are.
     """
 
-    least = 0.75
+    least = flat = 0.75
     size, row_height, row_mosaic = (9, 3.25), 2.8, "wires"
     mosaic, widths = "list wires table", (180, 420, 232)
     play = "layer"

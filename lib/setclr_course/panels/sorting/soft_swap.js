@@ -22,7 +22,7 @@ export function draw(page, { beta, first, second }) {
   const lines = page.plot("lines");
   lines.same(3); // the lines and their words
   lines.photographs(spread(before, 0.32, -1, 1).map((x) => [x, 1]));
-  lines.text(spread(after, 0.4, -0.95, 0.95), 0.08, ["place 1", "place 2"], { rise: "bottom" });
+  lines.text(spread(after, 0.5, -0.9, 0.9), 0.08, ["place 1", "place 2"], { rise: "bottom" });
   lines.dots(after.map((x) => [x, 0]), { size: 12 });
   const dots = lines.dots(before.map((x) => [x, 1]), { size: 12 });
 

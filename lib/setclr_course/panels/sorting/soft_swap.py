@@ -77,6 +77,6 @@ def draw_lines(page: Page, now: Swap) -> Mark:
     lines.text(1, -0.1, "larger is farther", anchor="end", rise="top")
     faces = spread(now.before, 0.32, -1, 1)
     lines.photographs(beside(faces, 1), two_views()[0][:2], 0.3, "bottom", up=10)
-    lines.text(spread(now.after, 0.4, -0.95, 0.95), 0.08, ["place 1", "place 2"], rise="bottom")
+    lines.text(spread(now.after, 0.5, -0.9, 0.9), 0.08, ["place 1", "place 2"], rise="bottom")
     lines.dots(beside(now.after, 0), INK, "●", 12)
     return lines.dots(beside(now.before, 1), INK, "●", 12)

@@ -26,7 +26,7 @@ export function draw(page, values) {
   circle.same(); // ★
 
   const plot = page.plot("bars");
-  plot.same(); // the line at 0
+  plot.same(2); // photographs, the line at 0
   const beside = (side) => PLACES.map((j) => j + side);
   const softBars = plot.bars(beside(-0.2), soft, { colour: BLUE, wide: 0.38 });
   const sparseBars = plot.bars(beside(0.2), sparse, { colour: GREEN, wide: 0.38 });

@@ -86,19 +86,18 @@ def draw_circle(page: Page, now: Pushes) -> tuple[Mark, Mark]:
 def draw_bars(page: Page, values: dict, now: Pushes) -> tuple[Mark, Mark]:
     """What each loss does to each candidate: pushes upwards, the pull downwards."""
     title = "" if page.row else "InfoNCE pushes all five, SparseCLR a few"
-    names, ends = ({}, (-2, 1.7)) if page.row else (dict(enumerate(NAMES)), (-1.2, 1.2))
-    plot = page.plot("bars", (-0.6, 5.6), ends, title, xticks=names, yticks=(-1, 0, 1), frame="left")
-    plot.line([-0.6, 5.6], 0, INK, 1)
+    plot = page.plot("bars", (-0.6, 5.6), (-2, 1.7), title, yticks=(-1, 0, 1), frame="left")
     places = np.arange(6)
+    plot.photographs(np.column_stack([places, np.full(6, -1.6)]), faces(), 0.8)
+    plot.line([-0.6, 5.6], 0, INK, 1)
     soft = plot.bars(places - 0.2, now.soft, OF_LOSS["InfoNCE"], 0.38)
     sparse = plot.bars(places + 0.2, now.sparse, OF_LOSS["SparseCLR"], 0.38)
     plot.key(
         (f"InfoNCE, τ = {values['temperature']:.2g}", OF_LOSS["InfoNCE"]),
         (f"SparseCLR, margin {values['margin']:.1f}", PINE),
-        where="top right" if page.row else "bottom right",
+        where="top right",
     )
     if page.row:
-        plot.photographs(np.column_stack([places, np.full(6, -1.6)]), faces(), 0.8)
         return soft, sparse
     for side, slopes in ((-0.2, now.soft), (0.2, now.sparse)):
         for up, rise, chosen in ((2, "bottom", slopes >= 0), (-2, "top", slopes < 0)):

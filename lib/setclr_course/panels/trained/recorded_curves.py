@@ -33,7 +33,6 @@ class recorded_curves(Panel):
 
     size, mosaic, widths, row_mosaic, row_height = (9, 4.6), "curves rows", (1, 1.1), "curves", 3.8
     in_sight, play = 1, "epoch"
-    least = 0.42
 
     def __init__(self, records: Records | None = None, **initial: Any):
         records = records or comparison.made_up(6)

@@ -38,7 +38,7 @@ class temperature_and_beta(Panel):
         both = {key: (one.negatives, one.positives) for key, one in self.grid.items()}
         self.shapes = {key: [heights(x) for x in cosines] for key, cosines in both.items()}
         self.untrained = 100 * untrained.knn if untrained else np.nan
-        self.limits = holding([*(100 * one.knn for one in self.grid.values()), self.untrained], 0.3)
+        self.limits = holding([*(100 * one.knn for one in self.grid.values()), self.untrained], 0.4)
         super().__init__(**initial)
 
     def solve(self, values: dict) -> dict[str, float]:
