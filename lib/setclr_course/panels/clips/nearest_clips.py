@@ -30,7 +30,6 @@ class nearest_clips(Panel):
         videos: the N clips, labelled by "photograph" and "motion".
     """
 
-    least = 0.7
     size, mosaic, widths, row_mosaic, in_sight = (9, 4.8), "map clips", (1, 1.4), "map", 2
 
     def __init__(

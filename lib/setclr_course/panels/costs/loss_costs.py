@@ -37,7 +37,6 @@ class loss_costs(Panel):
 
     size, row_height = (9, 4.8), 4.6
     mosaic, row_mosaic = "time memory", "bars"
-    least = 0.58
 
     def __init__(
         self, seconds: costs.Runs | None = None, kept: Table | None = None, machine: str = "", **initial: Any

@@ -28,7 +28,6 @@ class Sand(NamedTuple):
 class sand(Panel):
     """Six piles and six buckets: drag a bucket, and press rows! and columns! until nothing moves."""
 
-    least = 0.8
     size, row_height = (9, 4.5), 4.2
     mosaic, widths, row_mosaic = "plane table", (1, 1.12), "table"
     knobs = {

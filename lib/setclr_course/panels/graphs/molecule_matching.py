@@ -37,7 +37,6 @@ class molecule_matching(Panel):
         runs: encoders and heads by what the reader shall call them; by default first weights and two epochs.
     """
 
-    least = 0.75
     size, row_height = (9, 5), 3.7
     mosaic, widths, row_mosaic = "table anchor; table view", (1.5, 1), "table"
     in_sight = 2

@@ -30,7 +30,6 @@ class Pushed(NamedTuple):
 class first_places(Panel):
     """Drag any of the seven; arrows show where two losses push them, bars who gets the first two places."""
 
-    least = 0.75
     size, row_height, mosaic, heights = (9, 4.6), 3.2, "line; chances", (1.25, 1)
     knobs = {
         "beta": log_slider("steepness β", 8, 0.8, 80, 0.1, {8: "8", 80: "80"}),

@@ -27,7 +27,6 @@ class Swap(NamedTuple):
 class soft_swap(Panel):
     """The cat stands before the coffee: drag either, and see how likely they are to be swapped."""
 
-    least = 0.85
     size, mosaic, widths, row_mosaic = (9, 4), "step lines", (1, 1.1), "step"
     knobs = {
         "beta": log_slider("steepness β", 8, 0.8, 800, 0.1, {8: "8", 80: "80"}),

@@ -31,7 +31,6 @@ class pushes(Panel):
     """Where the candidates stand round an anchor, and the pull and the pushes of two losses: each candidate
     can be dragged along the circle."""
 
-    least = 0.7
     size, row_height = (9, 4.2), 4.4
     mosaic, widths = "circle bars", (1, 1.35)
     row_mosaic = "circle; circle; circle; bars; bars"
