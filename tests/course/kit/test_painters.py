@@ -102,8 +102,7 @@ def test_both_painters_agree_and_letters_are_read_at_every_width(browser, name):
                 alike = np.abs(svg - png) <= near * np.array([1, 1, 2, 2])
                 assert alike.all(), f"{plot['name']}, {kind}: {svg}, {png}"
     least = round(1.01 * panel.least * panel.to_json()["size"][0]) + MARGIN
-    narrow = {"nearly so narrow that plots stand below one another": (least, 900)}
-    for where, (width, height) in (SIZES | narrow).items():
+    for where, (width, height) in (SIZES | {"plots nearly below one another": (least, 900)}).items():
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
         assert not crowded(page), where

@@ -50,8 +50,7 @@ def test_a_tables_rows_differ_in_what_the_papers_rows_differ_in(table):
 def test_the_papers_numbers_stand_beside_the_rows_that_mirror_theirs():
     for title, figure in FIGURES.items():
         table = printed(title)
-        mirrored = ("groco", "iot", "mmcl-table7")
-        assert list(table.index) == list(figure.rows) * title.startswith(mirrored)
+        assert list(table.index) == list(figure.rows) * title.startswith(("groco", "iot", "mmcl-table7"))
         for row, name in figure.printed.items():
             small, large = SMALL_RECIPES[figure.rows[row]], RECIPES[name]
             loss, theirs = small.parsed_loss, large.parsed_loss

@@ -198,9 +198,8 @@ def test_a_whole_name_is_that_recipe_alone_and_a_filter_may_end_with_its_seeds()
             commands.filtered(wrong, (0,))
 
 
-def test_the_list_of_runs_begins_with_three_seeds_of_the_papers_claim():
+def test_the_list_of_runs_names_each_once():
     text = (Path(__file__).resolve().parents[3] / "data" / "campaign.txt").read_text()
     chosen = [commands.filtered(line, ()) for line in re.findall(r"(?m)^[^#\n].*$", text)]
     runs = [(*names, seed) for names, seeds in chosen for seed in seeds]
-    claim = [f"qare-table2-conv4-cifar10-simclr{more}" for more in ("", "+qare")]
-    assert runs[:6] == [(name, seed) for seed in range(3) for name in claim] and len(set(runs)) == len(runs)
+    assert len(set(runs)) == len(runs) > 60
