@@ -45,17 +45,8 @@ class pair_curves(Panel):
             upper.line(GAP, loss, colour, 3)
             at = np.linspace(-0.8, -2, len(fixed))  # beside one another as well as below
             heights = [min(function(*one), 5.5) for one in zip(at, fixed)]
-            upper.text(
-                at,
-                heights,
-                [f"{symbol}={x:g}" for x in fixed],
-                DUSK,
-                "small",
-                "start",
-                "bottom",
-                3,
-                halo=True,
-            )
+            words = [f"{symbol}={x:g}" for x in fixed]
+            upper.text(at, heights, words, DUSK, "small", "start", "bottom", 3, halo=True)
             title = "force" if page.row else f"{name}: force"  # narrow pages put it far below its curve
             axes(page, f"{name}-force", title, force).line(GAP, force, colour, 3)
 

@@ -84,9 +84,8 @@ class coupled_patches(Panel):
         matrix.dots(np.column_stack([best, at])[wrong], VERMILION, "✕", 14, edge="")
 
         listed = page.plane("listed", (0, 4.8), (min(n, LISTED), -0.7), f"{wrong.sum()} of {n} take another")
-        listed.text(
-            (0.4, 1.5, 2.5, 3.75), -0.1, ("patch", "taken", "own", "shares"), size="small", rise="bottom"
-        )
+        heads = ("patch", "taken", "own", "shares")
+        listed.text((0.4, 1.5, 2.5, 3.75), -0.1, heads, size="small", rise="bottom")
         for row, i in enumerate(np.argsort(~wrong, kind="stable")[:LISTED]):
             faces = [self.faces[0][i], self.faces[1][other[i]], self.faces[1][i]]
             frames = ["", VERMILION if wrong[i] else "", ""]
