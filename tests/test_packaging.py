@@ -193,6 +193,7 @@ def test_the_commands_of_the_pages_can_be_typed():
     found = re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", blocks.replace("\\\n", ""))
     for line in found:
         line = line.replace("pretrain $name", "pretrain photo-groco").replace("--seed $seed", "--seed 0")
+        line = line.replace("$lr", "0.01")
         command(shlex.split(line, comments=True))
     assert len(found) > 12
 
