@@ -190,10 +190,9 @@ def test_the_commands_of_the_pages_can_be_typed():
     """Read as the command line reads them, and not carried out."""
     text = "".join((ROOT / page).read_text() for page in PAGES)
     blocks = "".join(re.findall(r"```bash\n(.*?)```", text, re.S))
-    found = re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", blocks.replace("\\\n", ""))
+    found = re.findall(r"(?m)^.*\bsetclr (\w+ .*)$", blocks.replace("\\\n", "").replace("$lr", "0.01"))
     for line in found:
         line = line.replace("pretrain $name", "pretrain photo-groco").replace("--seed $seed", "--seed 0")
-        line = line.replace("$lr", "0.01")
         command(shlex.split(line, comments=True))
     assert len(found) > 12
 
