@@ -1,6 +1,5 @@
 """The first page: its panel, a picture of each page that it leads to, dots for what a reader has answered."""
 
-import base64
 import html
 import re
 from itertools import pairwise
@@ -48,7 +47,7 @@ def first_panel(page: Path) -> str:
     return "![Six photographs in two views each, before, during and after training](pictures/one_idea.png)"
 
 
-def discoveries(page: Path, target: Path) -> str:
+def discoveries(page: Path) -> str:
     """A card for each discovery of the page: its picture, its name and sentence; it leads to its own page."""
     cards = []
     for text, shown in pairwise(cells(page)):
@@ -57,9 +56,7 @@ def discoveries(page: Path, target: Path) -> str:
         number, name, said, leads = found.groups()
         data = outputs(shown)[0]
         image = IMAGE.search(data.get("text/html", ""))
-        address = image[1] if image else f"pictures/discovery_{number}.png"
-        if not image:
-            (target / address).write_bytes(base64.b64decode(data["image/png"]))
+        address = image[1] if image else f"data:image/png;base64,{''.join(data['image/png'].split())}"
         about = f"{html.escape(said)} {dots(FOLDER / f'{leads}.ipynb')}"
         cards.append(card(f"{leads}.html", address, f"{number} · {name}", about))
     return "".join(cards)

@@ -163,7 +163,7 @@ def texts(target: Path, first: Path, atlas: Path) -> None:
     replace(target / "play.md", "<!-- the playground -->", playground)
     playing = home.card("play.html", home.IMAGE.search(playground)[1], "Play", "All losses in one panel.")
     replace(target / "index.md", "<!-- the panel -->", home.first_panel(first))
-    replace(target / "index.md", "<!-- the pages -->", home.discoveries(first, target) + playing)
+    replace(target / "index.md", "<!-- the pages -->", home.discoveries(first) + playing)
     course = target / "course.md"
     course.write_text(home.with_dots(course.read_text()))
     shown = "\n".join(card.page_of() for card in CARDS.values())

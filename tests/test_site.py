@@ -24,6 +24,7 @@ from setclr import evaluation, inner, losses, training
 
 sys.path.insert(0, str(ROOT / "site"))
 import builder
+import home
 
 pytestmark = pytest.mark.browser
 HANGS = 100  # seconds: nothing here is computed, so whatever takes longer hangs
@@ -127,6 +128,10 @@ def test_a_page_runs_again_only_when_what_made_it_is_another(tmp_path, monkeypat
         other.setattr(builder, "version", lambda package: f"{package} 9")
         times()
     assert builder.latest(page, tmp_path / "work", tmp_path / "out") == page
+
+
+def test_the_first_page_of_a_site_of_other_pages_shows_the_stored_pictures():
+    assert home.discoveries(builder.every_notebook()[0]).count('src="data:image/png;base64,') == 7
 
 
 def alive(site):
@@ -447,8 +452,7 @@ def test_a_row_of_pictures_is_painted_in_the_colours_of_the_page(opened, scheme)
     assert row.locator("img").count() == 0 and row.locator(".setclr-stage svg text").count() > 10
     ink = row.locator(".setclr-stage svg text").first.evaluate("text => getComputedStyle(text).fill")
     assert (sum(map(int, re.findall(r"\d+", ink))) > 400) == (scheme == "dark")
-    boxes = [column.bounding_box() for column in columns.all()]
-    assert len({round(box["y"]) for box in boxes}) == 1
+    assert len({round(column.bounding_box()["y"]) for column in columns.all()}) == 1
     narrowed(page)
     below = [column.bounding_box() for column in columns.all()]
     assert len({round(box["x"]) for box in below}) == 1 and below[2]["y"] > below[1]["y"] > below[0]["y"]

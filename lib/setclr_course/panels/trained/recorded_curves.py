@@ -15,7 +15,7 @@ from setclr_course.panels.trained.rulers import holding, round_ones, rows_plot
 
 class Race(NamedTuple):
     chosen: int  # loss, the best linear probe first
-    heights: np.ndarray  # (losses,): the part of its fall that each has behind it
+    heights: np.ndarray  # (losses,): the part of its fall that each has done
     seeds: list[list[float]]  # the features of each by one measure, in per cent
     untrained: float
 
@@ -108,7 +108,7 @@ class recorded_curves(Panel):
         means, place = [np.mean(seeds) for seeds in now.seeds], 1 + (now.heights > now.heights[k]).sum()
         among = f", number {place} of {len(means)} in falling" if 1 < epoch < last else ""
         return (
-            f"{self.names[k]}, after epoch {epoch} of {last}: {now.heights[k]:.0%} of its fall is behind "
-            f"it{among}. Its features by the {values['measure']}: {spread(now.seeds[k])} %, number "
+            f"{self.names[k]}, after epoch {epoch} of {last}: {now.heights[k]:.0%} of its fall is "
+            f"done{among}. Its features by the {values['measure']}: {spread(now.seeds[k])} %, number "
             f"{1 + sum(mean > means[k] for mean in means)}."
         )
